@@ -1,0 +1,79 @@
+// Attributes of ops, functions and arguments: a small sorted map from names to values.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "ir/literal.h"
+
+namespace thalweg::ir {
+
+struct Attribute;
+using AttributeList = std::vector<Attribute>;
+
+// Names to attributes, sorted by name.
+class Attributes {
+ public:
+  const Attribute* find(std::string_view name) const;
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+  void set(std::string name, Attribute value);
+  void erase(std::string_view name);
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
+  bool empty() const { return entries_.empty(); }
+  size_t size() const { return entries_.size(); }
+  bool operator==(const Attributes&) const;
+
+  // Typed reads. With a fallback: the fallback when absent; without: throws Error(Internal). A wrong kind throws Error(Internal).
+  int64_t integer(std::string_view name) const;
+  int64_t integer(std::string_view name, int64_t fallback) const;
+  double real(std::string_view name) const;
+  bool boolean(std::string_view name, bool fallback) const;
+  const std::string& string(std::string_view name) const;       // a string, enum word or symbol
+  std::string string(std::string_view name, std::string fallback) const;
+  const Dims& ints(std::string_view name) const;                // array<i64: …>, dense<…> : tensor<nxi64> and [1, 2] are all stored so
+  Dims ints(std::string_view name, Dims fallback) const;
+  const LiteralPtr& literal(std::string_view name) const;
+  const Attributes& dict(std::string_view name) const;
+
+ private:
+  std::vector<std::pair<std::string, Attribute>> entries_;
+};
+
+// An enum word such as `LT` or `PHILOX` (printed `#stablehlo<kind WORD>` or bare), kept apart from strings.
+struct EnumWord {
+  std::string kind, word;
+  bool operator==(const EnumWord&) const = default;
+};
+// `@name`.
+struct Symbol {
+  std::string name;
+  bool operator==(const Symbol&) const = default;
+};
+// Anything that is carried without being understood, as written.
+struct OpaqueText {
+  std::string text;
+  bool operator==(const OpaqueText&) const = default;
+};
+
+// One attribute. Integer widths other than i64 are kept beside the value so that text round-trips.
+struct Attribute {
+  using Value = std::variant<std::monostate /* unit */, bool, int64_t, double, std::string, EnumWord, Symbol, OpaqueText, Dims, std::vector<bool>, LiteralPtr, Type,
+                             std::shared_ptr<const AttributeList>, std::shared_ptr<const Attributes>>;
+  Value value;
+  std::string type;  // of integers, floats and arrays as written, e.g. "i32"; empty for i64 / f64 / none
+
+  Attribute() = default;
+  template <class T>
+  Attribute(T v, std::string type_text = {}) : value(std::move(v)), type(std::move(type_text)) {}
+  Attribute(const char* s) : value(std::string(s)) {}
+  Attribute(int v) : value(static_cast<int64_t>(v)) {}
+  bool operator==(const Attribute&) const;
+};
+
+}  // namespace thalweg::ir
