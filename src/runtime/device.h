@@ -1,0 +1,43 @@
+// Devices: the backends' common interface, and memory accounting.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runtime/stream.h"
+
+namespace thalweg::runtime {
+
+// Bytes, now and at most since reset_peak().
+struct MemoryInfo {
+  size_t live = 0;      // in buffers that are referenced
+  size_t pending = 0;   // freed, still in use by queued work
+  size_t cached = 0;    // reserved from the system, free for reuse
+  size_t reserved = 0;  // live + pending + cached
+  size_t peak_live = 0;
+  size_t limit = 0;     // soft limit; 0: none but the system's
+};
+
+// One device of a backend (cpu, sim, cuda).
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string name() const = 0;  // "CPU:0", "CUDA:1"
+  virtual int ordinal() const = 0;
+  // The stream that compiled programs run on, and the one host-to-device copies land on. Live as long as the device.
+  virtual Stream& compute_stream() = 0;
+  virtual Stream& copy_stream() = 0;
+  virtual std::unique_ptr<Stream> make_stream(std::string name) = 0;
+  // Wraps memory of somebody else; `release` is called exactly once, with no lock held, when nothing of ours uses it any more.
+  virtual BufferPtr wrap(void* data, size_t bytes, std::function<void()> release) = 0;
+  virtual MemoryInfo memory() const = 0;
+  virtual void reset_peak() = 0;
+  // Allocations beyond `bytes` live + pending raise OutOfMemory (0: no limit).
+  virtual void set_memory_limit(size_t bytes) = 0;
+  // Gives cached memory that nothing uses back to the system; returns the bytes given back.
+  virtual size_t trim() = 0;
+  virtual void synchronize() = 0;
+};
+
+}  // namespace thalweg::runtime
