@@ -1,0 +1,118 @@
+// The lazy device: records operations over storages, and turns what is pending into programs and launches.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lazy/storage.h"
+#include "runtime/device.h"
+
+namespace thalweg::lazy {
+
+// A tensor argument: which storage, read how. A null storage is an absent optional tensor.
+struct TensorArg {
+  Storage* storage = nullptr;
+  View view;
+};
+
+// Where a result goes: `view` covers a fresh storage (then it must be dense), or is the window of an in-place or out= write.
+struct ResultArg {
+  Storage* storage = nullptr;
+  View view;
+};
+
+// One operation to record, as the tracer decoded it. Spans need to live only for the call.
+struct Record {
+  const Row* row = nullptr;
+  std::span<const TensorArg> tensors;      // lists flattened
+  std::span<const uint64_t> words;         // as Node::words
+  std::span<const Scalar> scalars;
+  std::span<const ResultArg> results;
+  bool backward = false;                   // recorded by the autograd engine: joins the trace of its inputs and is grouped apart
+  uint32_t line = 0;
+};
+
+// One flush, for explain().
+struct FlushRecord {
+  std::string reason;      // why it flushed: "sync", "value read", "budget", …
+  std::string compiled;    // why it compiled: "first time", "input 3 changed from [64,1,8,8] to [61,1,8,8]"; empty when the program was cached
+  std::string line;        // the Python line that asked
+  int64_t operations = 0, arguments = 0, outputs = 0, donated = 0, kernels = 0, library_calls = 0;
+  double compile_seconds = 0;
+};
+
+// Event counters and timers by upstream's names.
+struct Counters {
+  std::map<std::string, int64_t> counts;
+  struct Timer {
+    int64_t samples = 0;
+    double seconds = 0;
+  };
+  std::map<std::string, Timer> timers;
+};
+
+// The process's lazy session over one runtime device. All calls are thread-safe; none takes Python's lock. Errors of failed launches surface as
+// thalweg::Error from sync(), read() and record(): the storages have then returned to the state before the failed step.
+class Session {
+ public:
+  static Session& get();
+  runtime::Device& device();  // made on first use
+
+  // Records one operation. Results replace the storages' current versions. May flush when the budget is reached.
+  void record(const Record& record);
+
+  // Makes `storage` hold `buffer`'s bytes as they will be when work submitted so far is done.
+  void assign(Storage& storage, runtime::BufferPtr buffer, const View& layout);
+  // Copies `bytes` host bytes (row-major elements of `layout`'s memory order) into a new version. Returns when the source may be reused.
+  void upload(Storage& storage, const void* source, const View& layout);
+  // The current bytes as a buffer, flushing what is pending with `reason`; the caller reads them after buffer->wait_written(), which rethrows a failed
+  // launch's error (call check() to return to the last good state). An uninitialised storage gets zeroed bytes.
+  runtime::BufferPtr materialize(Storage& storage, const char* reason);
+  // materialize, then a host-readable address: waits for the bytes. Valid until the storage's next write.
+  const void* read(Storage& storage, const char* reason);
+  // read, and from now on every new version is written back to this address (torch_device.md 4.6: exposed storage).
+  void* expose(Storage& storage);
+  // A host-writable address for a foreign kernel: like read, but the version is not shared with any other storage or pending operation.
+  void* write_in_place(Storage& storage);
+  // Makes `to` the same content as `from` without a copy; a later write to either makes a version of its own.
+  void share(Storage& to, Storage& from);
+  // Changes the byte size, keeping the common prefix (`resize_`).
+  void resize(Storage& storage, size_t bytes);
+
+  // Flushes the calling thread's trace. wait: also until everything launched has completed. Throws the error of a failed earlier launch.
+  void sync(const char* reason, bool wait);
+  // Waits for all launches; throws the first failure.
+  void wait_all();
+  // Nothing pending of any thread is kept: used at exit and after fork.
+  void abandon();
+
+  // Random numbers: a seed and a running offset, consumed at record time. Returns the offset before adding.
+  uint64_t seed() const;
+  uint64_t take_offset(uint64_t count);
+  void set_rng(uint64_t seed, uint64_t offset);
+
+  // Settings.
+  void set_eager(bool on);          // flush after each operation
+  void set_budget(int64_t ops);     // operations since the last sync after which a flush is made
+  void set_nan_guard(bool on);      // every floating result of a flush is checked; throws NotFinite naming op and line
+  // Text of the program that a flush would compile now, as StableHLO.
+  std::string pending_text();
+
+  std::vector<FlushRecord> flushes() const;  // the last 1,000
+  Counters& counters();                      // guarded by counters_lock()
+  std::mutex& counters_lock();
+  // Called for the Python line of the flush being made, without any lock of ours held; may be empty.
+  void set_line_source(std::function<std::string()> source);
+
+ private:
+  friend class Storage;
+  Session();
+  struct State;
+  State* state_;
+};
+
+}  // namespace thalweg::lazy
