@@ -12,9 +12,9 @@ class Storage : public Counted<Storage> {
   ~Storage();
   size_t bytes;
   ValuePtr current;              // null: uninitialised
-  ValuePtr committed;            // the version to return to if the launch that makes `current` fails
-  // Someone outside holds the address (data_ptr, DLPack): new versions are written back into the same buffer, which is never donated.
-  bool exposed = false;
+  ValuePtr committed;            // while `current` is pending: the last ready version, to return to if making `current` fails
+  // Set once someone outside holds the address (data_ptr, DLPack): new versions are written back into this buffer, which is never donated.
+  runtime::BufferPtr home;
   IntrusivePtr<Trace> trace;     // the trace whose pending list has this storage
   size_t pending_index = 0;
 };

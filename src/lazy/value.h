@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "lazy/view.h"
 #include "runtime/buffer.h"
@@ -49,16 +49,19 @@ struct Scalar {
 // One argument of a traced operation as the dispatcher's schema has it.
 enum class ArgKind : uint8_t { None, Tensor, Tensors, Scalar, Scalars, Int, Ints, Double, Bool, String };
 
-// One traced operation. Immutable after recording.
+// One traced operation. Immutable after recording. Lies in one block of memory with its arrays: made by create() only.
 class Node : public Counted<Node> {
  public:
+  // A node with arrays of these lengths, default-initialised.
+  static Node* create(size_t inputs, size_t words, size_t scalars, size_t outputs);
+
   const Row* row = nullptr;
-  std::vector<Input> inputs;     // tensors in schema order, lists flattened
+  std::span<Input> inputs;       // tensors in schema order, lists flattened
   // The schema's arguments in order: a word with kind (low 8 bits) and count (upper 56), then: Tensor – nothing (absent when count is 0); Tensors –
   // nothing; Int, Double, Bool – one word; Ints – count words; String – ceil(count/8) words; Scalar, Scalars – nothing (see scalars).
-  std::vector<uint64_t> words;
-  std::vector<Scalar> scalars;   // run-time numbers in schema order, then seed and offset of random operations
-  std::vector<View> outputs;     // dtype and sizes of each result; layout of a fresh one
+  std::span<uint64_t> words;
+  std::span<Scalar> scalars;     // run-time numbers in schema order, then seed and offset of random operations
+  std::span<View> outputs;       // dtype and sizes of each result; layout of a fresh one
   uint64_t hash = 0;             // of row, words, input views and layouts, scalar classes and outputs; not of identities or scalar values
   uint32_t line = 0;             // Python line, see lines.h; 0: not recorded
   uint8_t group = 0;             // 0 forward, 1 backward
