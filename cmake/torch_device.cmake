@@ -56,7 +56,7 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/src/aten/torch_headers.h)
   if(CCACHE)
     target_compile_options(thalweg_torch PRIVATE -fpch-preprocess)
     set_target_properties(thalweg_torch PROPERTIES CXX_COMPILER_LAUNCHER
-      "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime;${CCACHE}")
+      "${CMAKE_COMMAND};-E;env;CCACHE_NOHASHDIR=1;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime;${CCACHE}")
   endif()
 endif()
 
