@@ -23,10 +23,11 @@ class Attributes {
   bool has(std::string_view name) const { return find(name) != nullptr; }
   void set(std::string name, Attribute value);
   void erase(std::string_view name);
-  auto begin() const { return entries_.begin(); }
-  auto end() const { return entries_.end(); }
-  bool empty() const { return entries_.empty(); }
-  size_t size() const { return entries_.size(); }
+  using Entry = std::pair<std::string, Attribute>;
+  const Entry* begin() const;
+  const Entry* end() const;
+  bool empty() const { return begin() == end(); }
+  size_t size() const;
   bool operator==(const Attributes&) const;
 
   // Typed reads. With a fallback: the fallback when absent; without: throws Error(Internal). A wrong kind throws Error(Internal).
@@ -42,7 +43,7 @@ class Attributes {
   const Attributes& dict(std::string_view name) const;
 
  private:
-  std::vector<std::pair<std::string, Attribute>> entries_;
+  std::vector<Entry> entries_;
 };
 
 // An enum word such as `LT` or `PHILOX` (printed `#stablehlo<kind WORD>` or bare), kept apart from strings.
@@ -75,5 +76,9 @@ struct Attribute {
   Attribute(int v) : value(static_cast<int64_t>(v)) {}
   bool operator==(const Attribute&) const;
 };
+
+inline const Attributes::Entry* Attributes::begin() const { return entries_.data(); }
+inline const Attributes::Entry* Attributes::end() const { return entries_.data() + entries_.size(); }
+inline size_t Attributes::size() const { return entries_.size(); }
 
 }  // namespace thalweg::ir

@@ -5,36 +5,16 @@
 #include <initializer_list>
 #include <optional>
 
+#include "ir/dimension_numbers.h"
 #include "ir/graph.h"
 
 namespace thalweg::ir {
 
-// StableHLO's dimension numbers of dot_general.
-struct DotDims {
-  Dims lhs_batch, rhs_batch, lhs_contract, rhs_contract;
-};
-// Window and dimension numbers of a convolution; input, kernel and output dims as [batch|out-feature, feature, spatial…] positions.
-struct ConvDims {
-  int64_t input_batch = 0, input_feature = 1;
-  Dims input_spatial;
-  int64_t kernel_output = 0, kernel_input = 1;
-  Dims kernel_spatial;
-  int64_t output_batch = 0, output_feature = 1;
-  Dims output_spatial;
-  Dims stride, pad_low, pad_high, lhs_dilation, rhs_dilation;
-  int64_t feature_groups = 1, batch_groups = 1;
-};
-// As #stablehlo.gather / #stablehlo.scatter.
-struct GatherDims {
-  Dims offset_dims, collapsed_slice_dims, operand_batching_dims, start_indices_batching_dims, start_index_map;
-  int64_t index_vector_dim = 0;
-};
-struct ScatterDims {
-  Dims update_window_dims, inserted_window_dims, input_batching_dims, scatter_indices_batching_dims, scatter_dims_to_operand_dims;
-  int64_t index_vector_dim = 0;
-};
-
+// compare's attribute `comparison_direction`.
 enum class Comparison : uint8_t { EQ, NE, GE, GT, LE, LT };
+
+// Attributes carry StableHLO's own names (`broadcast_dimensions`, `permutation`, `slice_sizes`, `comparison_direction`, `value` …); structured ones are read
+// through ir/dimension_numbers.h. custom_call: `call_target_name`, `backend_config`; composite: `name`, `composite_attributes`; call: `callee` (Symbol).
 
 // Appends to one block. Values returned are owned by the block. Elementwise calls need equal operand types: broadcast first.
 class Builder {
@@ -88,6 +68,7 @@ class Builder {
 
   Value* dot(Value* lhs, Value* rhs, DotDims dims, std::optional<DType> result = {});
   Value* convolution(Value* input, Value* kernel, const ConvDims& dims);
+  // `config` becomes the dict `backend_config`; an entry `has_side_effect` in it becomes the op's own attribute of that name.
   std::vector<Value*> custom_call(std::string target, std::vector<Value*> operands, std::vector<Type> results, Attributes config = {});
   // A named composite: backends may take the name, all others the decomposition of that name (passes/decompose).
   std::vector<Value*> composite(std::string name, std::vector<Value*> operands, std::vector<Type> results, Attributes attributes = {});
@@ -97,7 +78,9 @@ class Builder {
   Block* block_;
 };
 
-// Result types of an op from its operands, attributes and regions; throws Error(Verify). Empty optional: cannot be inferred (custom_call …).
-std::optional<std::vector<Type>> infer_types(OpCode code, const std::vector<Value*>& operands, const Attributes& attrs, const std::vector<std::unique_ptr<Block>>& regions);
+// Checks an op's operands, attributes and regions by the rules of its row and gives its result types; throws Error(Verify). `declared`: the result types
+// where they are known already, checked too. Empty optional: `declared` is needed and decides (reshape, convert, custom_call …).
+std::optional<std::vector<Type>> infer_types(OpCode code, const std::vector<Value*>& operands, const Attributes& attrs, const std::vector<std::unique_ptr<Block>>& regions,
+                                             const std::vector<Type>* declared = nullptr);
 
 }  // namespace thalweg::ir

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,5 +85,7 @@ std::optional<OpCode> parse_op(std::string_view name);
 // Deep copies; values of `function` map to their copies in the same positions.
 std::unique_ptr<Function> clone(const Function& function);
 std::unique_ptr<Module> clone(const Module& module);
+// A region's copy; values from outside the region stay as they are.
+std::unique_ptr<Block> clone(const Block& block);
 
 }  // namespace thalweg::ir

@@ -45,4 +45,14 @@ LiteralPtr make_ints(DType dtype, const std::vector<int64_t>& values);
 double to_double(const Literal& literal, int64_t i);
 int64_t to_int(const Literal& literal, int64_t i);
 
+// One element in memory, converted from or to a C++ number; floats are rounded once, integers wrap (f64 to integer: truncates), complex: real part.
+double load_double(DType dtype, const std::byte* from);
+int64_t load_int(DType dtype, const std::byte* from);
+void store_double(DType dtype, std::byte* to, double value);
+void store_int(DType dtype, std::byte* to, int64_t value);
+void store_complex(DType dtype, std::byte* to, double real, double imaginary);
+
+// The same tensor with every element stored.
+Literal expand(const Literal& literal);
+
 }  // namespace thalweg::ir
