@@ -8,7 +8,7 @@ namespace thalweg::lazy {
 // The bytes behind one or more tensors. All members are guarded by the session's lock; use Session's calls.
 class Storage : public Counted<Storage> {
  public:
-  explicit Storage(size_t bytes) : bytes(bytes) {}
+  explicit Storage(size_t bytes);
   ~Storage();
   size_t bytes;
   ValuePtr current;              // null: uninitialised

@@ -35,6 +35,9 @@ std::span<T> place(char*& at, size_t count) {
 
 }  // namespace
 
+Node::Node() = default;
+Node::~Node() = default;
+
 Node* Node::create(size_t inputs, size_t words, size_t scalars, size_t outputs) {
   static_assert(sizeof(Node) % 8 == 0 && sizeof(Input) % 8 == 0 && sizeof(Scalar) % 8 == 0 && sizeof(View) % 8 == 0);
   char* at = static_cast<char*>(::operator new(sizeof(Node) + inputs * sizeof(Input) + words * 8 + scalars * sizeof(Scalar) + outputs * sizeof(View)));

@@ -69,6 +69,10 @@ class Node : public Counted<Node> {
   uint64_t mark = 0;             // scratch of one flush
   uint32_t number = 0;
   static void destroy(Node* node);
+
+ private:
+  Node();
+  ~Node();
 };
 
 }  // namespace thalweg::lazy

@@ -29,6 +29,9 @@ class Buffer : public Counted<Buffer> {
   void wait_written() const;
   // Blocks until every read and write submitted so far has completed, so that the host may write.
   void wait_unused() const;
+  // Takes back the error that a failed submission left, after the caller made sure that the bytes are good (rollback of a donated buffer that was
+  // never overwritten). The buffer must have no unfinished writes.
+  void clear_error();
   // True when every write submitted so far has completed. Never blocks.
   bool is_written() const;
 

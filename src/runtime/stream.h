@@ -17,7 +17,8 @@ struct AllocFlags {
 
 // What a submission runs. On CPU and sim streams it is called later, on a thread of the stream, in order; on CUDA at once, on the
 // submitting thread, with `native` = the CUstream to put the work on. It may throw thalweg::Error: the buffers written by this
-// submission then carry the error (Buffer::wait_written rethrows it) and later submissions go on.
+// submission then carry the error (Buffer::wait_written rethrows it) and later submissions go on; one that reads a buffer with an error is
+// not run, and the buffers it writes carry that same error.
 using Work = std::function<void(void* native)>;
 
 // One piece of work and the buffers it touches. The waits that it needs are derived from them and inserted before it.
@@ -46,6 +47,8 @@ class Stream {
   // Memory first used on this stream. Throws Error(OutOfMemory) with a report when the ladder is exhausted; the process stays usable.
   // `bytes` 0 gives a valid empty buffer. Contents are undefined. Alignment is at least 64 bytes (256 on CUDA).
   virtual BufferPtr allocate(size_t bytes, AllocFlags flags = {}) = 0;
+  // Memory that the host may write at once through data(): every earlier use of it has completed, whatever the stream. Otherwise as allocate().
+  virtual BufferPtr allocate_for_host(size_t bytes) = 0;
   // Blocks the host until everything submitted so far has completed. Errors of submissions are not thrown here: they stay with their buffers.
   virtual void synchronize() = 0;
 };
