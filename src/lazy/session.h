@@ -65,8 +65,8 @@ class Session {
   // Records one operation. Results replace the storages' current versions. May flush when the budget is reached.
   void record(const Record& record);
 
-  // Makes `storage` hold `buffer`'s bytes as they will be when work submitted so far is done.
-  void assign(Storage& storage, runtime::BufferPtr buffer, const View& layout);
+  // Makes `storage` hold `buffer`'s bytes as they will be when work submitted so far is done. exclusive: nobody else will ever look at the buffer.
+  void assign(Storage& storage, runtime::BufferPtr buffer, const View& layout, bool exclusive);
   // Copies `bytes` host bytes (row-major elements of `layout`'s memory order) into a new version. Returns when the source may be reused.
   void upload(Storage& storage, const void* source, const View& layout);
   // The current bytes as a buffer, flushing what is pending with `reason`; the caller reads them after buffer->wait_written(), which rethrows a failed

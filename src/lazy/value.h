@@ -28,6 +28,8 @@ class Value : public Counted<Value> {
   runtime::BufferPtr buffer;
   std::shared_ptr<const Error> error;  // the step that should have made it failed; reading rethrows
   uint64_t sequence = 0;       // order of creation
+  bool exclusive = false;      // `buffer` is known to nobody but versions of one storage: it may be donated
+  uint32_t internal_refs = 0;  // references that the session itself holds to undo a failed step; they do not stand in the way of donation
   uint32_t leaf_refs = 0, leaf_index = 0;  // scratch of one flush
   uint64_t leaf_epoch = 0;
   static void destroy(Value* value);

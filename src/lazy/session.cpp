@@ -1,0 +1,394 @@
+// Recording, reading and settings of the lazy device.
+#include "lazy/session.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "lazy/session_state.h"
+#include "runtime/cpu/cpu_device.h"
+#include "support/hash.h"
+
+namespace thalweg::lazy {
+namespace {
+
+// The trace that operations of this thread join.
+thread_local TracePtr own_trace;
+
+uint64_t hash_words(uint64_t h, std::span<const uint64_t> words) {
+  for (uint64_t word : words) h = mix(h, word);
+  return h;
+}
+
+View flat_layout(const Storage& storage, ir::DType dtype) {
+  const int64_t dims[] = {static_cast<int64_t>(storage.bytes) / ir::byte_size(dtype)};
+  return View(dtype, dims);
+}
+
+bool covers(const Storage& storage, const View& view) {
+  return static_cast<size_t>(view.count() * ir::byte_size(view.dtype)) == storage.bytes && view.is_dense();
+}
+
+View as_bytes(const Storage& storage) { return flat_layout(storage, ir::DType::U8); }
+
+}  // namespace
+
+Session& Session::get() {
+  static auto* session = new Session;
+  return *session;
+}
+
+Session::Session() : state_(new State) {
+  pthread_atfork(
+      [] {
+        State& state = *get().state_;
+        state.lock.lock();
+        if (state.device.load()) try {
+            state.settle(0);
+          } catch (const Error&) {
+          }
+      },
+      [] { get().state_->lock.unlock(); }, [] { get().state_->lock.unlock(); });
+}
+
+runtime::Device& Session::State::use_device() {
+  if (!device.load()) device = &runtime::cpu::device();
+  return *device.load();
+}
+
+runtime::Device& Session::device() {
+  std::lock_guard guard(state_->lock);
+  return state_->use_device();
+}
+
+Storage::Storage(size_t bytes) : bytes(bytes) {}
+
+Storage::~Storage() {
+  std::lock_guard guard(Session::get().state_->lock);
+  if (trace) trace->root()->remove(*this);
+  if (committed) --committed->internal_refs;
+}
+
+Trace& Session::State::thread_trace() {
+  if (!own_trace || own_trace->parent) {
+    own_trace = TracePtr(new Trace);
+    std::erase_if(traces, [](const TracePtr& trace) { return trace->parent || (trace->pending.empty() && trace->use_count() == 1); });
+    traces.push_back(own_trace);
+  }
+  return *own_trace;
+}
+
+Trace& Session::State::join(const Record& record) {
+  Trace* target = record.backward ? nullptr : &thread_trace();
+  for (const TensorArg& tensor : record.tensors) {
+    if (!tensor.storage || !tensor.storage->trace) continue;
+    Trace* root = tensor.storage->trace->root();
+    if (!target) target = root;
+    if (root != target) target->absorb(*root);
+  }
+  if (!target) target = &thread_trace();
+  if (record.backward) own_trace = TracePtr(target);
+  return *target;
+}
+
+ValuePtr Session::State::make_value() {
+  ValuePtr value(new Value);
+  value->sequence = ++sequence;
+  return value;
+}
+
+void Session::State::set_pending(Trace& trace, Storage& storage, ValuePtr value) {
+  if (!storage.committed && storage.current && storage.current->buffer && !storage.current->error) {
+    storage.committed = storage.current;
+    ++storage.committed->internal_refs;
+  }
+  storage.current = std::move(value);
+  trace.add(storage);
+}
+
+void Session::State::set_ready(Storage& storage, ValuePtr value) {
+  if (storage.trace) storage.trace->root()->remove(storage);
+  if (storage.committed) --storage.committed->internal_refs;
+  storage.committed.reset();
+  storage.current = std::move(value);
+  if (storage.home) write_home(storage);
+}
+
+ValuePtr& Session::State::current(Storage& storage, const View& view) {
+  if (!storage.current) {
+    storage.current = make_value();
+    storage.current->layout = covers(storage, view) ? view : flat_layout(storage, view.dtype);
+  }
+  if (storage.current->error) throw Error(*storage.current->error);
+  return storage.current;
+}
+
+ValuePtr Session::State::write_view(Storage& storage, const View& view, ValuePtr update, bool backward, uint32_t line) {
+  ValuePtr base = current(storage, view);
+  const std::vector<uint64_t> encoded = encode_view(view);
+  NodePtr node(Node::create(2, encoded.size() + 1, 0, 1));
+  node->row = &write_view_row();
+  node->line = line;
+  node->group = backward;
+  node->words[0] = static_cast<uint64_t>(ArgKind::Ints) | encoded.size() << 8;
+  std::copy(encoded.begin(), encoded.end(), node->words.begin() + 1);
+  node->inputs[0] = {base, base->layout};
+  node->inputs[1] = {update, update->layout};
+  node->outputs[0] = base->layout;
+  node->hash = mix(mix(hash_words(reinterpret_cast<uintptr_t>(node->row) + node->group, node->words), base->layout.hash()), update->layout.hash());
+  ValuePtr value = make_value();
+  value->node = std::move(node);
+  value->layout = base->layout;
+  return value;
+}
+
+namespace {
+
+// Fills a node from a record; `value_of` gives the version that a tensor argument reads now.
+template <class ValueOf>
+NodePtr make_node(const Record& record, std::span<const Scalar> rng, ValueOf value_of) {
+  NodePtr node(Node::create(record.tensors.size(), record.words.size(), record.scalars.size() + rng.size(), record.results.size()));
+  node->row = record.row;
+  node->line = record.line;
+  node->group = record.backward;
+  uint64_t h = hash_words(reinterpret_cast<uintptr_t>(record.row) + node->group, record.words);
+  std::copy(record.words.begin(), record.words.end(), node->words.begin());
+  for (size_t i = 0; i < record.tensors.size(); ++i) {
+    const TensorArg& tensor = record.tensors[i];
+    if (!tensor.storage) {
+      h = mix(h, 0);
+      continue;
+    }
+    node->inputs[i] = {value_of(tensor), tensor.view};
+    const View& layout = node->inputs[i].value->layout;
+    h = mix(h, tensor.view.hash());
+    h = mix(h, tensor.view.same_as(layout) ? 1 : layout.hash());
+  }
+  std::copy(record.scalars.begin(), record.scalars.end(), node->scalars.begin());
+  std::copy(rng.begin(), rng.end(), node->scalars.begin() + static_cast<int64_t>(record.scalars.size()));
+  for (const Scalar& scalar : node->scalars) h = mix(h, scalar.floating);
+  node->hash = h;
+  return node;
+}
+
+// Scalars that the words name: what is missing from record.scalars of a random operation are seed and offset.
+size_t named_scalars(std::span<const uint64_t> words) {
+  size_t count = 0;
+  for (size_t at = 0; at < words.size();) {
+    const ArgKind kind = static_cast<ArgKind>(words[at] & 0xFF);
+    const uint64_t n = words[at++] >> 8;
+    if (kind == ArgKind::Scalar || kind == ArgKind::Scalars) count += n;
+    if (kind == ArgKind::Int || kind == ArgKind::Double || kind == ArgKind::Bool) ++at;
+    if (kind == ArgKind::Ints) at += n;
+    if (kind == ArgKind::String) at += (n + 7) / 8;
+  }
+  return count;
+}
+
+}  // namespace
+
+void Session::record(const Record& record) {
+  std::lock_guard guard(state_->lock);
+  Trace& trace = state_->join(record);
+  Scalar rng[2];
+  size_t rng_count = 0;
+  if ((record.row->flags & kRandom) && named_scalars(record.words) == record.scalars.size()) {
+    int64_t most = 0;
+    for (const ResultArg& result : record.results) most = std::max(most, result.view.count());
+    rng[0].bits = seed();
+    rng[1].bits = take_offset(static_cast<uint64_t>(most + 3) / 4);
+    rng_count = 2;
+  }
+  NodePtr node = make_node(record, {rng, rng_count}, [&](const TensorArg& tensor) { return state_->current(*tensor.storage, tensor.view); });
+  std::array<ValuePtr, 4> few;
+  std::vector<ValuePtr> many(record.results.size() > few.size() ? record.results.size() : 0);
+  ValuePtr* values = many.empty() ? few.data() : many.data();
+  for (size_t i = 0; i < record.results.size(); ++i) {
+    const View& view = record.results[i].view;
+    node->outputs[i] = covers(*record.results[i].storage, view) ? view : View(view.dtype, view.dims());
+    node->hash = mix(node->hash, node->outputs[i].hash());
+    values[i] = state_->make_value();
+    values[i]->node = node;
+    values[i]->output = static_cast<uint32_t>(i);
+    values[i]->layout = node->outputs[i];
+  }
+  bool exposed = false;
+  for (size_t i = 0; i < record.results.size(); ++i) {
+    Storage& storage = *record.results[i].storage;
+    const View& view = record.results[i].view;
+    if (!covers(storage, view)) {
+      if (view.count() == 0) continue;
+      values[i] = state_->write_view(storage, view, std::move(values[i]), record.backward, record.line);
+    }
+    state_->set_pending(trace, storage, std::move(values[i]));
+    exposed |= static_cast<bool>(storage.home);
+  }
+  if (++trace.operations >= state_->budget) state_->flush(trace, "budget", {});
+  else if (state_->eager) state_->flush(trace, "eager mode", {});
+  else if (exposed) state_->flush(trace, "write to exposed memory", {});
+}
+
+void Session::assign(Storage& storage, runtime::BufferPtr buffer, const View& layout, bool exclusive) {
+  std::lock_guard guard(state_->lock);
+  ValuePtr value = state_->make_value();
+  value->buffer = std::move(buffer);
+  value->layout = layout;
+  value->exclusive = exclusive;
+  state_->set_ready(storage, std::move(value));
+}
+
+void Session::upload(Storage& storage, const void* source, const View& layout) {
+  const size_t bytes = static_cast<size_t>(layout.count() * ir::byte_size(layout.dtype));
+  runtime::BufferPtr buffer = device().copy_stream().allocate_for_host(bytes);
+  if (bytes) std::memcpy(buffer->data(), source, bytes);
+  assign(storage, std::move(buffer), layout, true);
+}
+
+runtime::BufferPtr Session::materialize(Storage& storage, const char* reason) {
+  std::string line = state_->line_source && storage.trace ? state_->line_source() : std::string();
+  std::lock_guard guard(state_->lock);
+  if (storage.trace) state_->flush(*storage.trace->root(), reason, line);
+  const View layout = as_bytes(storage);
+  ValuePtr& value = state_->current(storage, layout);
+  if (!value->buffer) {
+    value->buffer = state_->use_device().copy_stream().allocate_for_host(storage.bytes);
+    if (storage.bytes) std::memset(value->buffer->data(), 0, storage.bytes);
+    value->exclusive = true;
+  }
+  return value->buffer;
+}
+
+const void* Session::read(Storage& storage, const char* reason) {
+  runtime::BufferPtr buffer = materialize(storage, reason);
+  try {
+    buffer->wait_written();
+  } catch (const Error&) {
+    std::lock_guard guard(state_->lock);
+    state_->settle(0);
+    throw;
+  }
+  return buffer->data();
+}
+
+void* Session::expose(Storage& storage) {
+  read(storage, "data_ptr");
+  std::lock_guard guard(state_->lock);
+  ValuePtr& value = state_->current(storage, as_bytes(storage));
+  value->exclusive = false;
+  storage.home = value->buffer;
+  return value->buffer->data();
+}
+
+void* Session::write_in_place(Storage& storage) {
+  read(storage, "fallback write");
+  std::lock_guard guard(state_->lock);
+  state_->settle(0);
+  ValuePtr& value = state_->current(storage, as_bytes(storage));
+  if (value->use_count() > 1) {
+    runtime::BufferPtr copy = state_->use_device().copy_stream().allocate_for_host(storage.bytes);
+    if (storage.bytes) std::memcpy(copy->data(), value->buffer->data(), storage.bytes);
+    const View layout = value->layout;
+    const bool home = static_cast<bool>(storage.home);
+    THALWEG_ASSERT(!home || value->buffer != storage.home);
+    value = state_->make_value();
+    value->layout = layout;
+    value->buffer = std::move(copy);
+    value->exclusive = true;
+  }
+  value->buffer->wait_unused();
+  return value->buffer->data();
+}
+
+void Session::share(Storage& to, Storage& from) {
+  std::lock_guard guard(state_->lock);
+  if (!from.current) return;
+  if (from.current->node) {
+    state_->set_pending(*from.trace->root(), to, from.current);
+  } else {
+    state_->set_ready(to, from.current);
+  }
+}
+
+void Session::resize(Storage& storage, size_t bytes) {
+  if (bytes == storage.bytes) return;
+  std::lock_guard guard(state_->lock);
+  if (!storage.current || storage.bytes == 0) {
+    if (storage.trace) storage.trace->root()->remove(storage);
+    storage.current.reset();
+    storage.bytes = bytes;
+    return;
+  }
+  const void* old = read(storage, "resize_");
+  THALWEG_CHECK(!storage.home, Invalid, "Cannot resize storage whose address is in use outside: ", storage.bytes, " to ", bytes, " bytes; clone the tensor first");
+  runtime::BufferPtr grown = state_->use_device().copy_stream().allocate_for_host(bytes);
+  const size_t kept = std::min(bytes, storage.bytes);
+  if (kept) std::memcpy(grown->data(), old, kept);
+  if (bytes > kept) std::memset(static_cast<char*>(grown->data()) + kept, 0, bytes - kept);
+  const ir::DType dtype = storage.current->layout.dtype;
+  storage.bytes = bytes;
+  assign(storage, std::move(grown), bytes % static_cast<size_t>(ir::byte_size(dtype)) == 0 ? flat_layout(storage, dtype) : as_bytes(storage), true);
+}
+
+void Session::sync(const char* reason, bool wait) {
+  std::string line = state_->line_source ? state_->line_source() : std::string();
+  std::lock_guard guard(state_->lock);
+  state_->count("MarkStep");
+  if (std::any_of(state_->in_flight.begin(), state_->in_flight.end(), [](const Launch& l) { return l.fallible; })) state_->settle(0);
+  Trace& trace = state_->thread_trace();
+  state_->flush(trace, reason, line);
+  if (wait) state_->settle(0);
+}
+
+void Session::wait_all() {
+  std::lock_guard guard(state_->lock);
+  state_->settle(0);
+}
+
+void Session::abandon() {
+  std::lock_guard guard(state_->lock);
+  auto error = std::make_shared<Error>(ErrorKind::Device, "the device was shut down before this value was computed");
+  state_->drop_all_pending(error);
+  try {
+    state_->settle(0);
+  } catch (const Error&) {
+  }
+}
+
+uint64_t Session::seed() const { return state_->seed.load(); }
+uint64_t Session::take_offset(uint64_t count) { return state_->offset.fetch_add(count); }
+void Session::set_rng(uint64_t seed, uint64_t offset) {
+  state_->seed = seed;
+  state_->offset = offset;
+}
+
+void Session::set_eager(bool on) {
+  std::lock_guard guard(state_->lock);
+  state_->eager = on;
+}
+
+void Session::set_budget(int64_t ops) {
+  THALWEG_CHECK(ops > 0, Invalid, "The flush budget must be positive, got ", ops);
+  std::lock_guard guard(state_->lock);
+  state_->budget = ops;
+}
+
+void Session::set_nan_guard(bool on) {
+  std::lock_guard guard(state_->lock);
+  state_->nan_guard = on;
+}
+
+std::vector<FlushRecord> Session::flushes() const {
+  std::lock_guard guard(state_->lock);
+  return {state_->log.begin(), state_->log.end()};
+}
+
+Counters& Session::counters() { return state_->counters; }
+std::mutex& Session::counters_lock() { return state_->counters_lock; }
+
+void Session::set_line_source(std::function<std::string()> source) {
+  std::lock_guard guard(state_->lock);
+  state_->line_source = std::move(source);
+}
+
+}  // namespace thalweg::lazy
