@@ -1,0 +1,60 @@
+# Types of the C++ extension module: the contract between src/bindings/ and the Python packages.
+from typing import Any
+
+import torch
+
+def init() -> None:
+    """Registers the device with PyTorch. Idempotent; starts no thread and loads no compiler."""
+
+def sync(wait: bool, reason: str) -> None:
+    """Compiles and launches everything pending; `reason` goes to the flush log. With `wait`, returns when the device is done. Releases the GIL."""
+
+def wait_device_ops() -> None:
+    """Waits until everything launched is done, without flushing what is pending; raises errors of the launched work. Releases the GIL."""
+
+def flush_log() -> list[dict[str, Any]]:
+    """The recent flushes, oldest first. Keys: reason, compiled (bool), why, line, nodes, launches, seconds."""
+
+def metrics() -> dict[str, Any]:
+    """Counters (name -> int) and timers (name -> (count, total seconds, recent samples in seconds)) by upstream's names."""
+
+def clear_metrics() -> None: ...
+def fallbacks() -> dict[str, list[tuple[str, int]]]:
+    """Op name ("aten::nonzero") -> [(Python line, count)] of the operations that ran on PyTorch's own kernels."""
+
+def manual_seed(seed: int) -> None:
+    """Seeds the device's generator; never flushes."""
+
+def get_rng_state() -> torch.Tensor:
+    """The generator's state, 16 uint8 on the CPU: seed then offset, both 64 bit little endian. Never flushes."""
+
+def set_rng_state(state: torch.Tensor) -> None: ...
+def memory_info() -> dict[str, int]:
+    """Bytes of the device's memory. Keys: live, pending, cached, reserved, peak_live, limit (0: none)."""
+
+def set_memory_limit(bytes: int) -> None:
+    """Allocations beyond raise torch.OutOfMemoryError; 0 takes the limit away."""
+
+def set_eager(on: bool) -> None:
+    """Debug mode: flushes after each operation."""
+
+def set_record_lines(on: bool) -> None:
+    """Whether each traced operation remembers the Python line that asked for it."""
+
+def set_nan_guard(on: bool) -> None:
+    """Whether launches raise FloatingPointError when a floating-point result is not finite."""
+
+def tensor_id(tensor: torch.Tensor) -> int:
+    """A number that is the same for the same storage and different for live different ones."""
+
+def graph_text(tensors: list[torch.Tensor]) -> str:
+    """The pending program that computes `tensors`, as StableHLO text. Does not run it."""
+
+def set_flush_budget(n_ops: int) -> None:
+    """Flushes on its own after this many operations since the last sync."""
+
+def data_ptr(tensor: torch.Tensor) -> int:
+    """The host address of the tensor's first element: runs what is pending, waits, and marks the storage exposed (later versions stay at this address)."""
+
+def wrap_host(tensor: torch.Tensor) -> torch.Tensor:
+    """A device tensor over a CPU tensor's memory, which it keeps alive; the storage counts as exposed."""
