@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
@@ -136,7 +136,6 @@ struct Product {
 
 constexpr int64_t kWorkPerThread = 400'000;   // multiply-adds worth waking a thread for: about 4 µs
 constexpr int64_t kWorkPerBlock = 8'000'000;  // above this many, a product is cut into more than two blocks
-constexpr int64_t kMaxBlocks = 8;             // each block packs its rows of A and columns of B again: more of them cost more than they balance
 constexpr int64_t kAlign = 64;                // rows or columns: a multiple of every kernel's tile
 
 struct Grid {
@@ -159,12 +158,18 @@ Grid cut(int64_t m, int64_t n, int64_t parts) {
   return best;
 }
 
+// Most blocks that one product is cut into: each packs its rows of A and columns of B again, so more than there are cores only cost. Fixed for the process.
+int64_t max_blocks() {
+  static const auto blocks = static_cast<int64_t>(std::bit_ceil(static_cast<unsigned>(cores())));
+  return blocks;
+}
+
 // How many blocks each of `batch` products of `work` multiply-adds is cut into: a power of two that depends on the shape alone, so that bits do not depend on
 // threads.
 int64_t blocks_of(int64_t batch, int64_t work) {
-  if (batch >= kMaxBlocks || work < 2 * kWorkPerThread) return 1;
+  if (batch >= max_blocks() || work < 2 * kWorkPerThread) return 1;
   int64_t parts = 2;
-  while (parts * batch < kMaxBlocks && parts * kWorkPerBlock < work) parts *= 2;
+  while (parts * batch < max_blocks() && parts * kWorkPerBlock < work) parts *= 2;
   return parts;
 }
 

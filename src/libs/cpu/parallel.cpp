@@ -26,9 +26,7 @@ int default_threads() {
   if (const char* text = std::getenv("OMP_NUM_THREADS")) {
     if (int count = std::atoi(text); count > 0) return std::min(count, kMaxThreads);
   }
-  cpu_set_t set;
-  int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(count, 1, kMaxThreads);
+  return cores();
 }
 
 // One loop at a time. `claim_` packs generation (32 bits), number of parts (16) and the next part (16): a worker that is late for a loop sees another
@@ -183,6 +181,15 @@ void parallel_for(int64_t n, int64_t grain, RangeFnRef fn) {
   parts = (n + length - 1) / length;
   if (parts == 1 || inside_loop) return Pool::run_alone(n, length, fn);
   p.run(n, length, static_cast<int>(parts), fn);
+}
+
+int cores() {
+  static const int count = [] {
+    cpu_set_t set;
+    int found = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency());
+    return std::clamp(found, 1, kMaxThreads);
+  }();
+  return count;
 }
 
 int threads() { return pool().threads(); }

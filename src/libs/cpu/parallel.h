@@ -26,9 +26,11 @@ class RangeFnRef {
 // until it first calls this.
 void parallel_for(int64_t n, int64_t grain, RangeFnRef fn);
 
-// Threads that a loop may use, the caller included. At first: OMP_NUM_THREADS, else the cores this process may run on.
+// Threads that a loop may use, the caller included. At first: OMP_NUM_THREADS, else cores().
 int threads();
 // Sets it, at least 1. Waits for a running loop. Not to be called inside one.
 void set_threads(int count);
+// Cores that this process may run on, as found at the first call.
+int cores();
 
 }  // namespace thalweg::libs::cpu
