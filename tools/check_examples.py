@@ -1,0 +1,49 @@
+"""Gate: every file of examples/ and every Python block of README.md runs.
+
+An example says how it is run quickly in a line of its own: `# quick: ARGUMENTS` (none when there is no such line).
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import tree
+
+LIMIT_SECONDS = 600
+
+
+def run(name: str, command: list[str], folder: str) -> str:
+    """Runs one program in an empty folder; returns the complaint when it fails."""
+    started = time.monotonic()
+    try:
+        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return f"{name} did not end within {LIMIT_SECONDS} seconds"
+    print(f"{name}: {'failed' if result.returncode else 'ran'} in {time.monotonic() - started:.1f} s", flush=True)
+    return f"{name} ended with {result.returncode}:\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}" if result.returncode else ""
+
+
+def main() -> None:
+    """Runs them all, one after another."""
+    complaints = []
+    programs: list[tuple[str, list[str]]] = []
+    for path in tree.files("examples/*.py"):
+        text = (tree.ROOT / path).read_text()
+        quick = re.search(r"^# quick:(.*)$", text, re.MULTILINE)
+        programs.append((str(path), [str(tree.ROOT / path), *(quick.group(1).split() if quick else [])]))
+    blocks = re.findall(r"^```python\n(.*?)^```", (tree.ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    with tempfile.TemporaryDirectory() as folder:
+        for number, block in enumerate(blocks, 1):
+            file = pathlib.Path(folder) / f"readme_{number}.py"
+            file.write_text(block)
+            programs.append((f"README.md, Python block {number}", [str(file)]))
+        for name, command in programs:
+            complaints.append(run(name, [sys.executable, *command], folder))
+    tree.finish([complaint for complaint in complaints if complaint], len(programs), "examples")
+
+
+if __name__ == "__main__":
+    main()
