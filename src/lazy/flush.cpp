@@ -1,6 +1,7 @@
 // From pending storages to a launched program, and back to the last good state when one fails.
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "compiler/compiler.h"
 #include "lazy/lines.h"
@@ -123,7 +124,7 @@ void Session::State::write_home(Storage& storage) {
   const size_t bytes = std::min(from->size(), home->size());
   runtime::Submission copy(use_device().compute_stream());
   copy.read(from).write(home).label("write back to exposed memory");
-  copy.run([from, home, bytes](void*) { std::memcpy(home->data(), from->data(), bytes); });
+  copy.run([to = home->data(), source = from->data(), bytes](void*) { std::memcpy(to, source, bytes); });
   ValuePtr value = make_value();
   value->layout = storage.current->layout;
   value->buffer = home;

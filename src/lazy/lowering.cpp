@@ -37,7 +37,41 @@ bool Lowering::has(size_t arg) const {
   return kind(arg) != ArgKind::Tensor || tensors_[args_[arg].tensor] != nullptr;
 }
 
+bool Lowering::is_number(size_t arg) const {
+  const ArgKind k = kind(arg);
+  return k == ArgKind::Scalar || k == ArgKind::Int || k == ArgKind::Double || k == ArgKind::Bool;
+}
+
+ir::DType Lowering::promoted(std::initializer_list<size_t> args) const {
+  // Strength 2: tensors with dims, 1: rank-0 tensors, 0: numbers. A weaker argument changes the dtype only by a higher class.
+  ir::DType best = ir::DType::I1;
+  int best_strength = -1;
+  auto rank = [](ir::DType d) { return ir::is_complex(d) ? 3 : ir::is_float(d) ? 2 : d == ir::DType::I1 ? 0 : 1; };
+  auto combine = [&](ir::DType a, ir::DType c) {
+    if (rank(a) != rank(c)) return rank(a) > rank(c) ? a : c;
+    if (a == c) return a;
+    if (ir::byte_size(a) == ir::byte_size(c)) return ir::is_float(a) ? ir::DType::F32 : ir::byte_size(a) == 1 ? ir::DType::S16 : a;
+    return ir::byte_size(a) > ir::byte_size(c) ? a : c;
+  };
+  for (int strength = 2; strength >= 0; --strength) {
+    for (size_t arg : args) {
+      if (kind(arg) == ArgKind::None) continue;
+      const int s = is_number(arg) ? 0 : t(arg)->type.rank() > 0 ? 2 : 1;
+      if (s != strength) continue;
+      const ir::DType d = s > 0 ? t(arg)->type.dtype : kind(arg) == ArgKind::Bool ? ir::DType::I1 : is_floating_number(arg) ? ir::DType::F32 : ir::DType::S64;
+      if (best_strength < 0 || best_strength == strength) {
+        best = best_strength < 0 ? d : combine(best, d);
+      } else if (rank(d) > rank(best)) {
+        best = d;
+      }
+      best_strength = std::max(best_strength, strength);
+    }
+  }
+  return best;
+}
+
 ir::Value* Lowering::t(size_t arg) const {
+  if (is_number(arg)) return number(arg, is_floating_number(arg) ? ir::DType::F64 : ir::DType::S64);
   THALWEG_ASSERT(kind(arg) == ArgKind::Tensor, row_name(), " argument ", arg, " is not a tensor");
   ir::Value* value = tensors_[args_[arg].tensor];
   THALWEG_ASSERT(value, row_name(), " argument ", arg, " is absent");
@@ -121,6 +155,8 @@ ir::Value* Lowering::fit(ir::Value* a, ir::DType dtype, const ir::Dims& shape) c
   return b.broadcast_to(a, shape);
 }
 
-ir::Value* Lowering::as(size_t arg, ir::DType dtype) const { return fit(t(arg), dtype, shape()); }
+ir::Value* Lowering::as(size_t arg, ir::DType dtype) const {
+  return fit(is_number(arg) && dtype != ir::DType::I1 ? number(arg, dtype) : t(arg), dtype, shape());
+}
 
 }  // namespace thalweg::lazy

@@ -17,7 +17,8 @@ class Lowering {
   ir::Builder& b;
   const Node& node;
 
-  // Tensor argument at schema position `arg`: its elements in the tensor's logical shape. has(): false for None.
+  // Tensor argument at schema position `arg`: its elements in the tensor's logical shape; for a number in a tensor's place (wrapped numbers)
+  // the rank-0 f64 or i64 argument. has(): false for None.
   bool has(size_t arg) const;
   ir::Value* t(size_t arg) const;
   std::vector<ir::Value*> list(size_t arg) const;  // Tensor[]; absent entries are null
@@ -25,6 +26,9 @@ class Lowering {
   ir::Value* number(size_t arg, ir::DType dtype) const;
   std::vector<ir::Value*> numbers(size_t arg, ir::DType dtype) const;  // Scalar[]
   bool is_floating_number(size_t arg) const;
+  bool is_number(size_t arg) const;  // Scalar, Int, Double or Bool
+  // The dtype in which PyTorch compares or combines these arguments: numbers and rank-0 tensors count less than tensors of the same class.
+  ir::DType promoted(std::initializer_list<size_t> args) const;
   // Static arguments.
   int64_t integer(size_t arg) const;
   double real(size_t arg) const;        // Int or Double
@@ -42,6 +46,8 @@ class Lowering {
   ir::Dims shape(size_t i = 0) const { return ir::Dims(node.outputs[i].dims().begin(), node.outputs[i].dims().end()); }
   // Tensor argument converted to `dtype` and broadcast to `shape` (result 0's by default).
   ir::Value* as(size_t arg, ir::DType dtype) const;
+  // Argument `arg` for computing result 0: in compute_dtype of the result's dtype, broadcast to its shape.
+  ir::Value* in(size_t arg) const { return as(arg, compute_dtype(dtype())); }
   ir::Value* fit(ir::Value* a, ir::DType dtype, const ir::Dims& shape) const;
   // The dtype to compute in for a result of `dtype`: f32 for 16-bit floats, else itself.
   static ir::DType compute_dtype(ir::DType dtype);

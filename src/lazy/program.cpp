@@ -161,13 +161,11 @@ bool can_fail(const ir::Op& op) { return op.code == ir::OpCode::CustomCall && op
 void guard_finite(ir::Builder& b, ir::Value* value, const Node& node) {
   if (!ir::is_float(value->type.dtype)) return;
   b.location = {line_text(node.line), 0, node.row->name};
-  auto config = std::make_shared<ir::Attributes>();
+  ir::Attributes config;
   std::string where = node.line ? " at " + line_text(node.line) : "";
-  config->set("message", std::string("NaN or infinity in the result of ") + node.row->name + where);
-  ir::Attributes attrs;
-  attrs.set("backend_config", std::shared_ptr<const ir::Attributes>(config));
-  attrs.set("has_side_effect", true);
-  b.custom_call("thalweg.check_finite", {value}, {ir::tensor(ir::DType::I1)}, attrs);
+  config.set("message", std::string("NaN or infinity in the result of ") + node.row->name + where);
+  config.set("has_side_effect", true);
+  b.custom_call("thalweg.check_finite", {value}, {ir::tensor(ir::DType::I1)}, std::move(config));
 }
 
 }  // namespace
