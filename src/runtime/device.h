@@ -16,7 +16,22 @@ struct MemoryInfo {
   size_t cached = 0;    // reserved from the system, free for reuse
   size_t reserved = 0;  // live + pending + cached
   size_t peak_live = 0;
-  size_t limit = 0;     // soft limit; 0: none but the system's
+  size_t limit = 0;  // see set_memory_limit; 0: none but the system's
+};
+
+// How often each way of getting memory was taken, since the device was made.
+struct MemoryCounts {
+  uint64_t own = 0;              // from the stream's own lists, used on that stream alone
+  uint64_t foreign = 0;          // from them, other streams' use was seen to have finished
+  uint64_t ordered = 0;          // from them, the stream was already ordered after other streams' use
+  uint64_t heap = 0;             // cut from free memory of the device
+  uint64_t fresh = 0;            // memory from the system
+  uint64_t hidden_waits = 0;     // the stream was made to wait for another one
+  uint64_t host_waits = 0;       // the host waited for queued work
+  uint64_t trims = 0;            // cached memory was given back to make room
+  uint64_t failures = 0;         // OutOfMemory was raised
+  uint64_t system_calls = 0;     // commits and decommits of memory
+  uint64_t failed_releases = 0;  // release functions of wrapped memory that threw
 };
 
 // One device of a backend (cpu, sim, cuda).
@@ -32,8 +47,12 @@ class Device {
   // Wraps memory of somebody else; `release` is called exactly once, with no lock held, when nothing of ours uses it any more.
   virtual BufferPtr wrap(void* data, size_t bytes, std::function<void()> release) = 0;
   virtual MemoryInfo memory() const = 0;
+  virtual MemoryCounts memory_counts() const = 0;
+  // Who holds what, as text: totals, then the labels (of buffers, see Buffer::label) with most bytes.
+  virtual std::string memory_report() const = 0;
   virtual void reset_peak() = 0;
-  // Allocations beyond `bytes` live + pending raise OutOfMemory (0: no limit).
+  // Allocations beyond `bytes` live raise OutOfMemory (0: no limit). Reserved memory is kept below it as well where waiting for queued work and giving
+  // cached memory back can do so.
   virtual void set_memory_limit(size_t bytes) = 0;
   // Gives cached memory that nothing uses back to the system; returns the bytes given back.
   virtual size_t trim() = 0;

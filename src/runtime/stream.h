@@ -1,6 +1,7 @@
 // Streams: in-order queues of work on a device, and the submissions that put work on them.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <vector>
 
@@ -8,9 +9,11 @@
 
 namespace thalweg::runtime {
 
-// How an allocation may be satisfied; see memory.md 6.2 for the ladder.
+class Axis;
+
+// How an allocation may be satisfied.
 struct AllocFlags {
-  bool no_hidden_wait = false;  // never make the stream wait for another one to get memory
+  bool no_hidden_wait = false;  // never make the stream, or the host, wait for another stream to get memory
   bool no_growth = false;       // only memory that is already reserved
   bool deterministic = false;   // same addresses whatever the timing
 };
@@ -18,7 +21,8 @@ struct AllocFlags {
 // What a submission runs. On CPU and sim streams it is called later, on a thread of the stream, in order; on CUDA at once, on the
 // submitting thread, with `native` = the CUstream to put the work on. It may throw thalweg::Error: the buffers written by this
 // submission then carry the error (Buffer::wait_written rethrows it) and later submissions go on; one that reads a buffer with an error is
-// not run, and the buffers it writes carry that same error.
+// not run, and the buffers it writes carry that same error (contract with lazy/).
+// It may use the submission's buffers by address, without holding references: a reference in the work would keep the memory past its stream order.
 using Work = std::function<void(void* native)>;
 
 // One piece of work and the buffers it touches. The waits that it needs are derived from them and inserted before it.
@@ -27,13 +31,19 @@ class Submission {
   explicit Submission(Stream& stream) : stream_(&stream) {}
   Submission& read(BufferPtr buffer);
   Submission& write(BufferPtr buffer);
-  // What the work is called in traces, race reports and errors.
+  // What the work is called in traces, race reports and errors. The text must live as long as the device.
   Submission& label(const char* text);
-  // Puts the work on the stream and returns. References to the buffers are held until it has completed (CPU) or is ordered (CUDA).
+  // Puts the work on the stream and returns; it is ordered after all earlier submissions that it conflicts with. References to the buffers are dropped on
+  // return: their memory stays as it is until the work has completed, whoever frees it.
   void run(Work work);
 
  private:
-  friend class Stream;
+  friend class DeviceStream;
+  // The points that work on `axis` with these buffers must wait for. Under the ordering lock.
+  void add_waits(Axis& axis, Frontier& waits) const;
+  // Notes the uses by `point` in the buffers. Under the ordering lock.
+  void record_uses(Point point) const;
+
   Stream* stream_;
   const char* label_ = "";
   std::vector<BufferPtr> reads_, writes_;
@@ -47,10 +57,21 @@ class Stream {
   // Memory first used on this stream. Throws Error(OutOfMemory) with a report when the ladder is exhausted; the process stays usable.
   // `bytes` 0 gives a valid empty buffer. Contents are undefined. Alignment is at least 64 bytes (256 on CUDA).
   virtual BufferPtr allocate(size_t bytes, AllocFlags flags = {}) = 0;
-  // Memory that the host may write at once through data(): every earlier use of it has completed, whatever the stream. Otherwise as allocate().
-  virtual BufferPtr allocate_for_host(size_t bytes) = 0;
+  // Memory that the host may write at once through data(): every earlier use of it, on any stream, has completed. Otherwise as allocate().
+  // (Contract with lazy/: keep this call; refine it if wait_unused() does not cover the previous lifetime of the bytes.)
+  virtual BufferPtr allocate_for_host(size_t bytes) {
+    BufferPtr buffer = allocate(bytes);
+    buffer->wait_unused();
+    return buffer;
+  }
   // Blocks the host until everything submitted so far has completed. Errors of submissions are not thrown here: they stay with their buffers.
   virtual void synchronize() = 0;
+  // The error of the first submission that failed since the last call, null when none did. Only of completed work.
+  virtual std::exception_ptr take_error() = 0;
+
+ protected:
+  friend class Submission;
+  virtual void submit(const Submission& submission, Work work) = 0;
 };
 
 }  // namespace thalweg::runtime

@@ -1,0 +1,131 @@
+// What the runtime costs: allocate + free, enqueue, synchronise, on 1 to 16 threads, beside malloc and a best fit in a std::set.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "runtime/cpu/cpu_device.h"
+
+namespace {
+
+using thalweg::runtime::BufferPtr;
+using thalweg::runtime::Device;
+using thalweg::runtime::Stream;
+using thalweg::runtime::Submission;
+
+// Nanoseconds of one of `count` calls that `body` makes: the best of seven runs.
+double best_ns(int count, const std::function<void()>& body) {
+  double best = 1e30;
+  for (int run = 0; run < 7; ++run) {
+    auto start = std::chrono::steady_clock::now();
+    body();
+    std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - start;
+    best = std::min(best, time.count() / count);
+  }
+  return best;
+}
+
+// The allocator that most frameworks have: free blocks in a std::set by size, best fit, split and joined by neither.
+class SetBestFit {
+ public:
+  void* allocate(size_t bytes) {
+    auto found = free_.lower_bound({bytes, nullptr});
+    if (found == free_.end()) return std::malloc(bytes);
+    void* address = found->second;
+    free_.erase(found);
+    return address;
+  }
+  void release(void* address, size_t bytes) { free_.insert({bytes, address}); }
+  ~SetBestFit() {
+    for (auto& [bytes, address] : free_) std::free(address);
+  }
+
+ private:
+  std::set<std::pair<size_t, void*>> free_;
+};
+
+void allocate_and_free(Device& device) {
+  std::printf("allocate + free, ns a pair (0 system calls in steady state)\n");
+  for (int threads : {1, 2, 4, 8, 16}) {
+    for (size_t bytes : {size_t{4} << 10, size_t{1} << 20, size_t{64} << 20}) {
+      constexpr int kPairs = 200'000;
+      std::vector<std::unique_ptr<Stream>> streams;
+      for (int t = 0; t < threads; ++t) streams.push_back(device.make_stream("bench"));
+      uint64_t calls = 0;
+      double ns = best_ns(kPairs, [&] {
+        for (auto& stream : streams) stream->allocate(bytes);
+        uint64_t before = device.memory_counts().system_calls;
+        std::vector<std::thread> workers;
+        for (int t = 1; t < threads; ++t)
+          workers.emplace_back([&, t] {
+            for (int i = 0; i < kPairs; ++i) streams[t]->allocate(bytes);
+          });
+        for (int i = 0; i < kPairs; ++i) streams[0]->allocate(bytes);
+        for (auto& worker : workers) worker.join();
+        calls = device.memory_counts().system_calls - before;
+      });
+      std::printf("  %2d thread(s), a stream each, %6zu KiB: %7.1f ns, %llu system calls\n", threads, bytes >> 10, ns, static_cast<unsigned long long>(calls));
+    }
+  }
+  SetBestFit other;
+  std::vector<std::pair<void*, size_t>> held;
+  for (size_t i = 0; i < 1000; ++i) held.emplace_back(other.allocate(4096 + i * 64), 4096 + i * 64);
+  for (auto& [address, bytes] : held) other.release(address, bytes);
+  size_t step = 0;
+  double ns = best_ns(100'000, [&] {
+    for (int i = 0; i < 100'000; ++i) {
+      size_t bytes = 4096 + (step = (step + 617) % 1000) * 64;
+      other.release(other.allocate(bytes), bytes);
+    }
+  });
+  std::printf("  std::set best fit over 1,000 free blocks: %.1f ns\n", ns);
+}
+
+void submit(Device& device) {
+  Stream& stream = device.compute_stream();
+  std::vector<BufferPtr> buffers;
+  for (int i = 0; i < 200; ++i) buffers.push_back(stream.allocate(4096));
+  for (int count : {0, 1, 3, 20, 200}) {
+    constexpr int kCalls = 1000;
+    double total = 1e30;
+    for (int run = 0; run < 7; ++run) {
+      stream.synchronize();
+      auto start = std::chrono::steady_clock::now();
+      for (int i = 0; i < kCalls; ++i) {
+        Submission submission(stream);
+        for (int b = 0; b < count; ++b) b % 2 ? submission.read(buffers[b]) : submission.write(buffers[b]);
+        submission.run([](void*) {});
+      }
+      std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - start;
+      total = std::min(total, time.count() / kCalls);
+    }
+    std::printf("submit with %3d buffers: %8.1f ns\n", count, total);
+  }
+  double ns = best_ns(2000, [&] {
+    for (int i = 0; i < 2000; ++i) {
+      Submission(stream).write(buffers[0]).run([](void*) {});
+      buffers[0]->wait_written();
+    }
+  });
+  std::printf("submit and wait: %.1f ns\n", ns);
+  ns = best_ns(20, [&] {
+    for (int i = 0; i < 20; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      Submission(stream).write(buffers[0]).run([](void*) {});
+    }
+  });
+  std::printf("submit to a sleeping stream: %.1f ns (with 2 ms of sleep before each)\n", ns - 2e6);
+}
+
+}  // namespace
+
+int main() {
+  auto device = thalweg::runtime::cpu::make_device(1);
+  allocate_and_free(*device);
+  submit(*device);
+}

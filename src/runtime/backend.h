@@ -1,0 +1,53 @@
+// What a kind of device supplies: in-order queues of work, and memory. Everything else (who waits for whom, what is reused when) is common to all.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/axis.h"
+#include "runtime/stream.h"
+
+namespace thalweg::runtime {
+
+// One piece of work as a queue gets it.
+struct Task {
+  Work work;           // may be empty: only the waits
+  Frontier waits;      // points of other axes that must have completed before the work starts
+  uint64_t epoch = 0;  // its number on the queue's axis
+  const char* label = "";
+};
+
+// The queue behind one stream. Destroyed only after its last epoch has completed.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+  // Takes the next task. Called under the ordering lock, in the order of epochs; neither blocks nor throws. The queue runs the task in order after its
+  // waits, stores what the work throws with Axis::fail, destroys the work, and then advances Axis::done.
+  virtual void push(Task task) = 0;
+};
+
+// A device's queues and memory. Outlives its streams and their axes.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::unique_ptr<Queue> make_queue(Axis& axis) = 0;
+
+  // Blocks the host until `epoch` of `axis` has completed.
+  virtual void wait(Axis& axis, uint64_t epoch) { axis.done.wait(epoch); }
+  // Brings Axis::done of this device's axes up to date where completion is not pushed by the queue. Under the ordering lock.
+  virtual void poll() {}
+  // The timeline whose work the calling thread is running now, null when none: such work must not block on its own timeline.
+  virtual const Axis* running_here() const { return nullptr; }
+
+  // Memory is committed and given back in units of this many bytes.
+  virtual size_t page_bytes() const = 0;
+  // A range of addresses of at most `bytes` without memory behind it, aligned to a page; sets `bytes` to its size. Null when there is none.
+  virtual char* reserve(size_t& bytes) = 0;
+  virtual void unreserve(char* base, size_t bytes) = 0;
+  // Puts memory behind whole pages of a reserved range; false, and nothing changed, when there is not enough.
+  virtual bool commit(char* base, size_t bytes) = 0;
+  // Takes the memory away again. The contents are lost.
+  virtual void decommit(char* base, size_t bytes) = 0;
+};
+
+}  // namespace thalweg::runtime

@@ -1,0 +1,312 @@
+// The ladder of an allocation: lane, heap, system, memory that the stream or the host waits for.
+#include "runtime/pool.h"
+
+#include <algorithm>
+
+#include "runtime/rules.h"
+#include "support/error.h"
+
+namespace thalweg::runtime {
+namespace {
+
+constexpr size_t kSmallRange = size_t{64} << 30;  // addresses for blocks of kSmallBytes and less
+constexpr size_t kLargeRange = size_t{1} << 40;   // and for larger ones
+constexpr int kHostWaits = 3;                     // rounds of waiting for queued work before an allocation fails
+
+// Work that has to complete before `frontier` has.
+uint64_t outstanding(const Frontier& frontier) {
+  uint64_t sum = 0;
+  for (const Point& point : frontier) {
+    uint64_t done = point.axis->done.value();
+    if (done < point.epoch) sum += point.epoch - done;
+  }
+  return sum;
+}
+
+}  // namespace
+
+Pool::Pool(Backend& backend, Device& device, ReleaseLater release_later)
+    : backend_(backend),
+      device_(device),
+      release_later_(std::move(release_later)),
+      small_(backend, device, *this, kGranule, kSmallRange),
+      large_(backend, device, *this, kLargeGranule, kLargeRange) {}
+
+Pool::~Pool() = default;
+
+Lane& Pool::open_lane(Axis& axis, Queue* queue) {
+  std::lock_guard guard(ordering_lock());
+  Lane* lane;
+  if (!closed_lanes_.empty()) {
+    lane = closed_lanes_.back();
+    closed_lanes_.pop_back();
+    flush(*lane);
+  } else {
+    lane = lanes_.emplace_back(std::make_unique<Lane>(live_)).get();
+  }
+  lane->open(axis, queue);
+  return *lane;
+}
+
+void Pool::close_lane(Lane& lane) {
+  std::lock_guard guard(ordering_lock());
+  lane.close();
+  flush(lane);
+  closed_lanes_.push_back(&lane);
+}
+
+BufferPtr Pool::allocate(Lane& lane, size_t bytes, AllocFlags flags) {
+  if (flags.deterministic) [[unlikely]]
+    set_deterministic();
+  unsigned size_class = bytes <= kLargestBytes ? class_for(bytes) : kSizeClasses;
+  Block* block = nullptr;
+  if (size_class < kSizeClasses && limit_.load(std::memory_order_relaxed) == 0) [[likely]] {
+    block = lane.take(size_class, !deterministic_.load(std::memory_order_relaxed));
+  }
+  if (block == nullptr) [[unlikely]]
+    block = allocate_slow(lane, size_class, bytes, flags);
+  // The birth point: whatever this stream is ordered after by now, a later user on another stream must be as well.
+  Axis& axis = lane.axis();
+  block->start_life(bytes, Point{&axis, axis.submitted.load(std::memory_order_acquire)});
+  return BufferPtr(block);
+}
+
+Block* Pool::allocate_slow(Lane& lane, unsigned size_class, size_t bytes, AllocFlags flags) {
+  std::string message;
+  for (int round = 0;; ++round) {
+    Frontier wait_for;
+    {
+      std::lock_guard guard(ordering_lock());
+      if (size_class < kSizeClasses) {
+        if (Block* block = search(lane, size_class, flags)) return block;
+        if (!flags.no_hidden_wait && round < kHostWaits && backend_.running_here() == nullptr && fits(class_bytes(size_class))) {
+          wait_for = worth_waiting_for(round == 0 ? class_bytes(size_class) : kLargestBytes);
+        }
+      }
+      if (wait_for.empty()) {
+        ++counts_.failures;
+        message = out_of_memory(lane, bytes, flags);
+        break;
+      }
+      ++counts_.host_waits;
+    }
+    for (const Point& point : wait_for) point.axis->wait(point.epoch);
+  }
+  throw Error(ErrorKind::OutOfMemory, message);
+}
+
+Block* Pool::search(Lane& lane, unsigned size_class, AllocFlags flags) {
+  const size_t bytes = class_bytes(size_class);
+  const bool use_done = !deterministic_.load(std::memory_order_relaxed);
+  backend_.poll();
+  if (!fits(bytes)) {
+    flush_all();
+    if (!fits(bytes)) return nullptr;
+  }
+  if (Block* block = lane.take(size_class, use_done)) return block;
+  if (Block* block = lane.take_ordered(size_class)) return block;
+  Heap::Usable usable = [&, use_done](const Block& block) {
+    if (!holds(Rule::HeapChecksOrder)) return true;
+    for (const Point& point : block.death()) {
+      if (!lane.axis().is_after(point) && !(use_done && is_done(point))) return false;
+    }
+    return true;
+  };
+  Block* block = take_free(lane, bytes, usable);
+  if (block == nullptr && !flags.no_growth) block = grow(lane, bytes, usable);
+  if (block == nullptr && !flags.no_hidden_wait) block = take_ahead(lane, bytes);
+  if (block == nullptr && !flags.no_growth) {
+    // Give back what nothing uses; then the limit is only that of the live bytes, since pages and fragments may stand over.
+    ++counts_.trims;
+    ++counts_.system_calls;
+    small_.trim();
+    large_.trim();
+    block = heap_for(bytes).grow(bytes, usable);
+    if (block) ++counts_.fresh;
+  }
+  if (block) lane.adopt(block);
+  return block;
+}
+
+Block* Pool::take_free(Lane& lane, size_t bytes, const Heap::Usable& usable) {
+  Heap& heap = heap_for(bytes);
+  Block* block = heap.take(bytes, usable);
+  if (block == nullptr) {
+    flush(lane);
+    block = heap.take(bytes, usable);
+  }
+  if (block == nullptr) {
+    flush_all();
+    heap.consolidate();
+    block = heap.take(bytes, usable);
+  }
+  if (block) ++counts_.heap;
+  return block;
+}
+
+Block* Pool::grow(Lane& lane, size_t bytes, const Heap::Usable& usable) {
+  Heap& heap = heap_for(bytes);
+  size_t limit = limit_.load(std::memory_order_relaxed);
+  if (limit != 0 && small_.committed() + large_.committed() + heap.growth(bytes) > limit) return nullptr;
+  Block* block = heap.grow(bytes, usable);
+  ++counts_.system_calls;
+  if (block) ++counts_.fresh;
+  return block;
+}
+
+// Takes the free block with least work before it, and makes the stream wait for that work.
+Block* Pool::take_ahead(Lane& lane, size_t bytes) {
+  const Block* best = nullptr;
+  uint64_t best_work = 0;
+  heap_for(bytes).take(bytes, [&](const Block& block) {
+    uint64_t work = outstanding(block.death());
+    if (best == nullptr || work < best_work) best = &block, best_work = work;
+    return false;
+  });
+  if (best == nullptr || lane.queue() == nullptr) return nullptr;
+  Block* block = heap_for(bytes).take(bytes, [&](const Block& candidate) { return &candidate == best; });
+  Task task;
+  if (holds(Rule::HiddenWait)) {
+    for (const Point& point : block->death()) lane.axis().add_wait(point, task.waits);
+  }
+  task.label = "wait for memory";
+  task.epoch = lane.axis().next_epoch();
+  lane.queue()->push(std::move(task));
+  ++counts_.hidden_waits;
+  return block;
+}
+
+// The points whose completion makes at least 1.1 times `bytes` of freed memory complete, those nearest to completion first.
+Frontier Pool::worth_waiting_for(size_t bytes) {
+  std::vector<std::pair<uint64_t, const Block*>> pending;
+  auto add = [&](Block& block) {
+    if (block.state() != BlockState::Free) return;
+    if (uint64_t work = outstanding(block.death())) pending.emplace_back(work, &block);
+  };
+  small_.each(add);
+  large_.each(add);
+  std::sort(pending.begin(), pending.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  Frontier points;
+  size_t covered = 0;
+  for (const auto& [work, block] : pending) {
+    if (covered >= bytes + bytes / 10) break;
+    covered += block->bytes;
+    points.join(block->death());
+  }
+  return points;
+}
+
+void Pool::flush(Lane& lane) {
+  lane.flush([](Block* block) { block->heap->give(block); });
+}
+
+void Pool::flush_all() {
+  for (auto& lane : lanes_) flush(*lane);
+}
+
+bool Pool::fits(size_t bytes) const {
+  size_t limit = limit_.load(std::memory_order_relaxed);
+  return limit == 0 || static_cast<size_t>(live_.now.load(std::memory_order_relaxed)) + bytes <= limit;
+}
+
+BufferPtr Pool::wrap(void* data, size_t bytes, std::function<void()> release) {
+  auto block = std::make_unique<Block>(device_, *this, nullptr);
+  block->set_base(static_cast<char*>(data));
+  block->bytes = bytes;
+  block->release = std::make_unique<std::function<void()>>(std::move(release));
+  block->start_life(bytes, Point{});
+  block->set_state(BlockState::Wrapped);
+  return BufferPtr(block.release());
+}
+
+void Pool::recycle(Block* block) {
+  if (block->state() == BlockState::Wrapped) return block->pool->release(block);
+  block->lane->give(block);
+}
+
+void Pool::release(Block* block) {
+  std::unique_ptr<Block> owner(block);
+  if (!*block->release) return;
+  auto call = [this, release = std::move(*block->release)] {
+    try {
+      release();
+    } catch (...) {
+      failed_releases_.fetch_add(1, std::memory_order_relaxed);  // nobody is left who could be told
+    }
+  };
+  Frontier after = block->death();
+  if (is_done(after) || !holds(Rule::ReleaseNeedsCompletion)) return call();
+  release_later_(std::move(after), std::move(call));
+}
+
+MemoryInfo Pool::measure() {
+  MemoryInfo info;
+  for (auto& lane : lanes_) lane->measure(info.cached, info.pending);
+  auto add = [&](Block& block) {
+    if (block.state() == BlockState::Free) (block.is_complete() ? info.cached : info.pending) += block.bytes;
+  };
+  small_.each(add);
+  large_.each(add);
+  info.live = static_cast<size_t>(std::max<int64_t>(0, live_.now.load()));
+  info.peak_live = static_cast<size_t>(std::max<int64_t>(0, live_.peak.load()));
+  info.reserved = small_.committed() + large_.committed();
+  info.limit = limit_.load();
+  return info;
+}
+
+MemoryInfo Pool::info() {
+  std::lock_guard guard(ordering_lock());
+  backend_.poll();
+  return measure();
+}
+
+MemoryCounts Pool::counts() {
+  std::lock_guard guard(ordering_lock());
+  MemoryCounts all = counts_;
+  for (auto& lane : lanes_) {
+    LaneCounts lane_counts = lane->counts();
+    all.own += lane_counts.own;
+    all.foreign += lane_counts.foreign;
+    all.ordered += lane_counts.ordered;
+  }
+  all.failed_releases = failed_releases_.load();
+  return all;
+}
+
+void Pool::reset_peak() {
+  std::lock_guard guard(ordering_lock());
+  measure();
+  live_.peak.store(live_.now.load());
+}
+
+void Pool::set_limit(size_t bytes) {
+  std::lock_guard guard(ordering_lock());
+  live_.step.store(bytes == 0 ? LiveBytes{}.step.load() : 0);
+  measure();
+  limit_.store(bytes);
+}
+
+size_t Pool::trim() {
+  std::lock_guard guard(ordering_lock());
+  backend_.poll();
+  flush_all();
+  ++counts_.system_calls;
+  return small_.trim() + large_.trim();
+}
+
+void Pool::set_deterministic() {
+  if (deterministic_.exchange(true)) return;
+  std::lock_guard guard(ordering_lock());
+  small_.set_deterministic(true);
+  large_.set_deterministic(true);
+}
+
+void Pool::lock_lanes() {
+  for (auto& lane : lanes_) lane->lock().lock();
+}
+
+void Pool::unlock_lanes() {
+  for (auto& lane : lanes_) lane->lock().unlock();
+}
+
+}  // namespace thalweg::runtime

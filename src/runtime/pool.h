@@ -1,0 +1,77 @@
+// A device's memory: per-stream caches over two heaps, the ladder of an allocation, limits and reports.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device.h"
+#include "runtime/heap.h"
+#include "runtime/lane.h"
+
+namespace thalweg::runtime {
+
+// Thread-safe. Outlives every buffer that it gave out.
+class Pool {
+ public:
+  // Called with the release function of wrapped memory that queued work still uses: has to call it once `after` has completed.
+  using ReleaseLater = std::function<void(Frontier after, std::function<void()> release)>;
+
+  Pool(Backend& backend, Device& device, ReleaseLater release_later);
+  ~Pool();
+  Pool(const Pool&) = delete;
+
+  // The lane of a new stream. Takes the ordering lock.
+  Lane& open_lane(Axis& axis, Queue* queue);
+  // Puts the lane's memory where other streams find it. Takes the ordering lock.
+  void close_lane(Lane& lane);
+  // Memory for `lane`'s stream: from the lane, from the heaps, from the system, from work that the stream is made to wait for, and after all else from
+  // what the host waits for. Throws Error(OutOfMemory).
+  BufferPtr allocate(Lane& lane, size_t bytes, AllocFlags flags);
+  BufferPtr wrap(void* data, size_t bytes, std::function<void()> release);
+  // Takes back a buffer whose last reference is gone.
+  static void recycle(Block* block);
+
+  MemoryInfo info();
+  MemoryCounts counts();
+  void reset_peak();
+  void set_limit(size_t bytes);
+  size_t trim();
+  // Who holds what, as text: totals, then the labels with most bytes.
+  std::string report();
+  // From now on completion decides nothing about addresses.
+  void set_deterministic();
+  // Every lane's lists are locked (or unlocked again) around a fork. Under the ordering lock.
+  void lock_lanes();
+  void unlock_lanes();
+
+ private:
+  Block* allocate_slow(Lane& lane, unsigned size_class, size_t bytes, AllocFlags flags);
+  Block* search(Lane& lane, unsigned size_class, AllocFlags flags);
+  Block* take_free(Lane& lane, size_t bytes, const Heap::Usable& usable);
+  Block* grow(Lane& lane, size_t bytes, const Heap::Usable& usable);
+  Block* take_ahead(Lane& lane, size_t bytes);
+  Frontier worth_waiting_for(size_t bytes);
+  void flush(Lane& lane);
+  void flush_all();
+  bool fits(size_t bytes) const;
+  std::string out_of_memory(Lane& lane, size_t bytes, AllocFlags flags);
+  std::string describe();
+  void release(Block* block);
+  MemoryInfo measure();
+  Heap& heap_for(size_t bytes) { return bytes <= kSmallBytes ? small_ : large_; }
+
+  Backend& backend_;
+  Device& device_;
+  const ReleaseLater release_later_;
+  LiveBytes live_;
+  std::atomic<size_t> limit_{0};
+  std::atomic<bool> deterministic_{false};
+  std::atomic<uint64_t> failed_releases_{0};
+  MemoryCounts counts_;  // but for what the lanes count; under the ordering lock
+  Heap small_, large_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<Lane*> closed_lanes_;
+};
+
+}  // namespace thalweg::runtime

@@ -1,0 +1,87 @@
+// Device and Stream over a Backend: what is common to every kind of device.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/backend.h"
+#include "runtime/device.h"
+#include "runtime/pool.h"
+
+namespace thalweg::runtime {
+
+class PooledDevice;
+
+// A stream of a PooledDevice: a timeline, its queue and its lane. Its end waits for its work.
+class DeviceStream final : public Stream {
+ public:
+  DeviceStream(PooledDevice& device, std::string name);
+  ~DeviceStream() override;
+
+  Device& device() const override;
+  BufferPtr allocate(size_t bytes, AllocFlags flags) override { return pool_.allocate(*lane_, bytes, flags); }
+  void synchronize() override;
+  std::exception_ptr take_error() override { return axis_.take_error(); }
+  // Puts `work` on the stream after `waits`, without buffers.
+  void submit_after(const Frontier& waits, const char* label, Work work);
+  Axis& axis() { return axis_; }
+
+ protected:
+  void submit(const Submission& submission, Work work) override;
+
+ private:
+  void pace();
+
+  PooledDevice& device_;
+  Pool& pool_;
+  Axis& axis_;
+  std::unique_ptr<Queue> queue_;
+  Lane* lane_;
+};
+
+// A device of any backend. All buffers and made streams must be gone before it is destroyed.
+class PooledDevice final : public Device {
+ public:
+  PooledDevice(std::unique_ptr<Backend> backend, std::string name, int ordinal);
+  ~PooledDevice() override;
+
+  std::string name() const override { return name_; }
+  int ordinal() const override { return ordinal_; }
+  Stream& compute_stream() override { return *compute_; }
+  Stream& copy_stream() override { return *copy_; }
+  std::unique_ptr<Stream> make_stream(std::string name) override;
+  BufferPtr wrap(void* data, size_t bytes, std::function<void()> release) override { return pool_->wrap(data, bytes, std::move(release)); }
+  MemoryInfo memory() const override { return pool_->info(); }
+  MemoryCounts memory_counts() const override { return pool_->counts(); }
+  std::string memory_report() const override { return pool_->report(); }
+  void reset_peak() override { pool_->reset_peak(); }
+  void set_memory_limit(size_t bytes) override { pool_->set_limit(bytes); }
+  size_t trim() override { return pool_->trim(); }
+  void synchronize() override;
+
+  Backend& backend() { return *backend_; }
+  Pool& pool() { return *pool_; }
+  // How many submissions of a stream may be under way before the next one waits for half of them.
+  void set_run_ahead(uint64_t submissions) { run_ahead_.store(submissions); }
+  uint64_t run_ahead() const { return run_ahead_.load(std::memory_order_relaxed); }
+  // The timelines of this device's streams. Under the ordering lock.
+  const std::vector<Axis*>& axes() const { return axes_; }
+
+ private:
+  friend class DeviceStream;
+  void release_later(Frontier after, std::function<void()> release);
+
+  std::unique_ptr<Backend> backend_;
+  const std::string name_;
+  const int ordinal_;
+  std::atomic<uint64_t> run_ahead_{4096};
+  std::unique_ptr<Pool> pool_;
+  std::vector<Axis*> axes_;  // of open streams; under the ordering lock
+  // The last one runs release functions of wrapped memory once its users have finished.
+  std::unique_ptr<DeviceStream> compute_, copy_, release_;
+};
+
+}  // namespace thalweg::runtime

@@ -1,0 +1,127 @@
+// The CPU device: the common suite, and what is its own: fork, exit, idle threads.
+#include "runtime/cpu/cpu_device.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "tests/runtime/conformance.h"
+
+namespace thalweg::runtime::cpu {
+namespace {
+
+using conformance::Conformance;
+using conformance::Kind;
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Conformance, testing::Values(Kind{"cpu", [] { return make_device(1); }, true}), [](const auto& info) { return info.param.name; });
+
+// Runs `body` in a forked child and returns its exit status, 255 when it does not end within ten seconds.
+int in_child(const std::function<int()>& body) {
+  pid_t child = fork();
+  if (child == 0) _exit(body());
+  for (int i = 0; i < 1000; ++i) {
+    int status = 0;
+    if (waitpid(child, &status, WNOHANG) == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 254;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  return 255;
+}
+
+TEST(CpuDeviceTest, AForkedChildHasWorkingStreamsAndNotTheParentsWork) {
+  Stream& stream = device().compute_stream();
+  BufferPtr done = stream.allocate(64), pending = stream.allocate(64), copied = device().copy_stream().allocate(64);
+  Submission(stream).write(done).run([to = done->data()](void*) { *static_cast<int*>(to) = 41; });
+  done->wait_written();
+  std::atomic<bool> open{false};
+  std::atomic<int> ran{0};
+  Submission(stream).run([&](void*) {
+    while (!open) std::this_thread::yield();
+  });
+  Submission(stream).write(pending).run([&](void*) { ++ran; });
+  int status = in_child([&] {
+    if (*static_cast<int*>(done->data()) != 41) return 1;
+    try {
+      pending->wait_written();
+      return 2;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Device) return 3;
+    }
+    open = true;
+    Submission(stream).read(done).write(copied).run(
+        [from = done->data(), to = copied->data()](void*) { *static_cast<int*>(to) = *static_cast<const int*>(from) + 1; });
+    copied->wait_written();
+    if (*static_cast<int*>(copied->data()) != 42) return 4;
+    BufferPtr fresh = stream.allocate(1 << 20);
+    Submission(stream).write(fresh).run([](void*) {});
+    device().synchronize();
+    return ran == 0 ? 0 : 5;
+  });
+  EXPECT_EQ(status, 0);
+  open = true;
+  pending->wait_written();
+  EXPECT_EQ(ran, 1);
+}
+
+TEST(CpuDeviceTest, ForksWhileOtherThreadsAllocateAndFail) {
+  Stream& stream = device().compute_stream();
+  std::atomic<bool> stop{false};
+  std::thread worker([&] {
+    while (!stop) {
+      BufferPtr a = stream.allocate(4096), b = device().copy_stream().allocate(4096);
+      Submission(stream).write(a).run([](void*) { throw std::runtime_error("on purpose"); });
+      Submission(device().copy_stream()).read(a).write(b).run([](void*) {});
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(in_child([&] {
+                BufferPtr a = stream.allocate(4096), b = device().copy_stream().allocate(1 << 20);
+                Submission(stream).write(a).run([to = a->data()](void*) { *static_cast<int*>(to) = 7; });
+                Submission(device().copy_stream()).read(a).write(b).run([](void*) {});
+                b->wait_written();
+                return *static_cast<int*>(a->data()) == 7 ? 0 : 1;
+              }),
+              0);
+  }
+  stop = true;
+  worker.join();
+  device().synchronize();
+}
+
+TEST(CpuDeviceTest, ExitsCleanlyWithPendingWork) {
+  int status = in_child([]() -> int {
+    Stream& stream = device().compute_stream();
+    BufferPtr a = stream.allocate(1 << 20);
+    for (int i = 0; i < 100; ++i) Submission(stream).write(a).run([](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
+    static BufferPtr dropped_late = device().copy_stream().allocate(100);
+    static std::unique_ptr<Stream> ends_late = device().make_stream("late");
+    Submission(*ends_late).write(dropped_late).run([](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
+    std::exit(0);
+  });
+  EXPECT_EQ(status, 0);
+}
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  auto seconds = [](const timeval& time) { return time.tv_sec + time.tv_usec * 1e-6; };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+TEST(CpuDeviceTest, IdleStreamsUseNoProcessor) {
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (int i = 0; i < 8; ++i) {
+    streams.push_back(device().make_stream("idle"));
+    Submission(*streams.back()).run([](void*) {});
+    streams.back()->synchronize();
+  }
+  double before = cpu_seconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LT(cpu_seconds() - before, 0.05);
+}
+
+}  // namespace
+}  // namespace thalweg::runtime::cpu
