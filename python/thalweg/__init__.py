@@ -17,7 +17,7 @@ from thalweg import patches  # noqa: E402
 from thalweg.explaining import Explanation, Flush, explain, flushes  # noqa: E402
 
 __version__ = "0.1.0"
-__all__ = ["Explanation", "Flush", "__version__", "explain", "flushes", "record_lines", "set_eager", "set_memory_limit", "set_nan_guard"]
+__all__ = ["Explanation", "Flush", "__version__", "explain", "flushes", "memory_info", "record_lines", "set_eager", "set_memory_limit", "set_nan_guard"]
 
 _C.init()
 patches.apply()
@@ -38,6 +38,11 @@ def set_memory_limit(size: int) -> None:
     if size < 0:
         raise ValueError(f"a memory limit is a number of bytes, 0 or more; it is {size}")
     _C.set_memory_limit(size)
+
+
+def memory_info() -> dict[str, int]:
+    """Bytes of the device's memory: live (in tensors), pending (freed, still used by queued work), cached, reserved, peak_live, limit (0: none)."""
+    return dict(_C.memory_info())
 
 
 def record_lines(on: bool = True) -> None:
