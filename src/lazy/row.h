@@ -21,14 +21,18 @@ enum RowFlags : uint32_t {
   kDoublesDynamic = 2,   // `float` arguments are run-time numbers (optimizers' lr, momentum …); otherwise they are part of the program
   kScalarsStatic = 4,    // `Scalar` arguments are part of the program
   kShapeOfFirst = 8,     // results look like the first tensor argument (dtype, sizes, strides): no meta kernel is asked
+  kNoMaskLists = 16,     // a bool or uint8 tensor in a Tensor?[] argument takes the fallback: the result's shape depends on its values
 };
 
-// One row. The in-place and out= overloads of a functional row are traced by the same row.
+// One row. The in-place and out= overloads of a functional row are traced by the same row; a row named like "aten::normal_" is an in-place overload
+// itself. Results: the schema's returns, or for in-place overloads every argument that the schema marks as written, lists flattened, in schema order;
+// returns that an output_mask switches off are left out.
 struct Row {
   const char* name;      // "aten::add.Tensor"
   LowerFn lower;
   uint32_t flags = kPlain;
-  const char* static_args = "";  // comma-separated names of Scalar arguments that are part of the program
+  // Comma-separated names of tensor arguments that are written though the schema does not say so: when given, their new values are further results.
+  const char* also_writes = "";
 };
 
 // All rows, from the rows_*.cpp files.

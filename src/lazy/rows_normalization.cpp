@@ -1,0 +1,170 @@
+// Rows of layer, group and batch normalization with their gradients. Statistics and sums are kept in f32 (f64 for f64).
+#include <algorithm>
+
+#include "lazy/emit.h"
+#include "lazy/rows.h"
+
+namespace thalweg::lazy {
+namespace {
+
+using namespace emit;
+
+// Drops the entries that the output mask (argument `arg`) switches off.
+Values masked(Lowering& l, size_t arg, const Values& all) {
+  const Dims mask = l.ints(arg);
+  Values kept;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (mask[i]) kept.push_back(all[i]);
+  return kept;
+}
+
+V wide(Lowering& l, size_t arg) { return l.b.convert(l.t(arg), Lowering::compute_dtype(l.t(arg)->type.dtype)); }
+
+V optional_wide(Lowering& l, size_t arg, DType dtype) { return l.has(arg) ? l.b.convert(l.t(arg), dtype) : nullptr; }
+
+struct Statistics {
+  V mean, variance;  // without the reduced dims
+};
+
+Statistics statistics(Builder& b, V x, const Dims& dims) {
+  V m = mean(b, x, dims);
+  return {m, mean(b, square(b, sub(b, x, spread(b, m, x->type.dims, dims))), dims)};
+}
+
+V inverse_deviation(Builder& b, V variance, double eps) { return b.unary(OpCode::Rsqrt, add(b, variance, eps)); }
+
+// Gradient of x where y = (x - mean) * rstd and g is the gradient of y, over the normalized dims.
+V normalized_gradient(Builder& b, V g, V normalized, V rstd, const Dims& dims) {
+  const Dims& shape = g->type.dims;
+  V mean_g = spread(b, mean(b, g, dims), shape, dims);
+  V mean_gy = spread(b, mean(b, mul(b, g, normalized), dims), shape, dims);
+  return mul(b, spread(b, rstd, shape, dims), sub(b, sub(b, g, mean_g), mul(b, normalized, mean_gy)));
+}
+
+Dims last_dims(const Dims& shape, size_t count) {
+  Dims dims;
+  for (size_t i = shape.size() - count; i < shape.size(); ++i) dims.push_back(static_cast<int64_t>(i));
+  return dims;
+}
+
+Values layer_norm_row(Lowering& l) {  // input, normalized_shape, weight?, bias?, eps → out, mean, rstd
+  Builder& b = l.b;
+  V x = wide(l, 0);
+  const Dims shape = x->type.dims, dims = last_dims(shape, l.ints(1).size());
+  Statistics s = statistics(b, x, dims);
+  V rstd = inverse_deviation(b, s.variance, l.real(4));
+  V y = mul(b, sub(b, x, spread(b, s.mean, shape, dims)), spread(b, rstd, shape, dims));
+  if (V w = optional_wide(l, 2, x->type.dtype)) y = mul(b, y, b.broadcast(w, shape, dims));
+  if (V c = optional_wide(l, 3, x->type.dtype)) y = add(b, y, b.broadcast(c, shape, dims));
+  return {y, b.reshape(s.mean, l.shape(1)), b.reshape(rstd, l.shape(2))};
+}
+
+Values layer_norm_backward_row(Lowering& l) {  // grad_out, input, normalized_shape, mean, rstd, weight?, bias?, output_mask
+  Builder& b = l.b;
+  V g = wide(l, 0), x = wide(l, 1);
+  const Dims shape = x->type.dims, dims = last_dims(shape, l.ints(2).size()), outer = other_dims(x->type.rank(), dims);
+  Dims outer_shape;
+  for (int64_t d : outer) outer_shape.push_back(shape[static_cast<size_t>(d)]);
+  V m = b.reshape(wide(l, 3), outer_shape), rstd = b.reshape(wide(l, 4), outer_shape);
+  V normalized = mul(b, sub(b, x, spread(b, m, shape, dims)), spread(b, rstd, shape, dims));
+  V weighted = g;
+  if (V w = optional_wide(l, 5, x->type.dtype)) weighted = mul(b, g, b.broadcast(w, shape, dims));
+  V weight_grad = sum(b, mul(b, g, normalized), outer), bias_grad = sum(b, g, outer);
+  return masked(l, 7, {normalized_gradient(b, weighted, normalized, rstd, dims), weight_grad, bias_grad});
+}
+
+// Group norm works on [N, groups, C / groups, HW].
+V grouped(Builder& b, V x, int64_t n, int64_t c, int64_t hw, int64_t groups) { return b.reshape(x, {n, groups, c / groups, hw}); }
+V channel_grouped(Builder& b, V w, const Dims& shape) { return b.broadcast(b.reshape(w, {shape[1], shape[2]}), shape, {1, 2}); }
+
+Values group_norm_row(Lowering& l) {  // input, weight?, bias?, N, C, HxW, group, eps → out, mean, rstd
+  Builder& b = l.b;
+  V x = wide(l, 0);
+  const Dims in_shape = x->type.dims, dims{2, 3};
+  x = grouped(b, x, l.integer(3), l.integer(4), l.integer(5), l.integer(6));
+  const Dims shape = x->type.dims;
+  Statistics s = statistics(b, x, dims);
+  V rstd = inverse_deviation(b, s.variance, l.real(7));
+  V y = mul(b, sub(b, x, spread(b, s.mean, shape, dims)), spread(b, rstd, shape, dims));
+  if (V w = optional_wide(l, 1, x->type.dtype)) y = mul(b, y, channel_grouped(b, w, shape));
+  if (V c = optional_wide(l, 2, x->type.dtype)) y = add(b, y, channel_grouped(b, c, shape));
+  return {b.reshape(y, in_shape), b.reshape(s.mean, l.shape(1)), b.reshape(rstd, l.shape(2))};
+}
+
+Values group_norm_backward_row(Lowering& l) {  // grad_out, input, mean, rstd, weight?, N, C, HxW, group, output_mask
+  Builder& b = l.b;
+  const int64_t n = l.integer(5), c = l.integer(6), hw = l.integer(7), groups = l.integer(8);
+  const Dims in_shape = l.t(1)->type.dims, dims{2, 3};
+  V g = grouped(b, wide(l, 0), n, c, hw, groups), x = grouped(b, wide(l, 1), n, c, hw, groups);
+  const Dims shape = x->type.dims;
+  V m = b.reshape(wide(l, 2), {n, groups}), rstd = b.reshape(wide(l, 3), {n, groups});
+  V normalized = mul(b, sub(b, x, spread(b, m, shape, dims)), spread(b, rstd, shape, dims));
+  V weighted = g;
+  if (V w = optional_wide(l, 4, x->type.dtype)) weighted = mul(b, g, channel_grouped(b, w, shape));
+  V input_grad = b.reshape(normalized_gradient(b, weighted, normalized, rstd, dims), in_shape);
+  V weight_grad = b.reshape(sum(b, mul(b, g, normalized), {0, 3}), {c}), bias_grad = b.reshape(sum(b, g, {0, 3}), {c});
+  return masked(l, 9, {input_grad, weight_grad, bias_grad});
+}
+
+// input, weight?, bias?, running_mean?, running_var?, training, momentum, eps → out, mean, inverse deviation, then the new running statistics
+Values batch_norm_row(Lowering& l) {
+  Builder& b = l.b;
+  V x = wide(l, 0);
+  const Dims shape = x->type.dims, dims = other_dims(x->type.rank(), {1});
+  const DType dtype = x->type.dtype;
+  const bool training = l.boolean(5);
+  V running_mean = optional_wide(l, 3, dtype), running_var = optional_wide(l, 4, dtype);
+  Statistics s = training ? statistics(b, x, dims) : Statistics{running_mean, running_var};
+  V rstd = inverse_deviation(b, s.variance, l.real(7));
+  V scale = rstd;
+  if (V w = optional_wide(l, 1, dtype)) scale = mul(b, rstd, w);
+  V y = mul(b, sub(b, x, along(b, s.mean, shape, 1)), along(b, scale, shape, 1));
+  if (V c = optional_wide(l, 2, dtype)) y = add(b, y, along(b, c, shape, 1));
+  auto saved = [&](V v, size_t result) { return training ? v : b.splat(ir::tensor(dtype, l.shape(result)), 0); };
+  Values results{y, saved(s.mean, 1), saved(rstd, 2)};
+  const double n = static_cast<double>(count_of(shape, dims));
+  auto blend = [&](V running, V batch) {
+    if (!training) return running;
+    V momentum = b.broadcast_to(l.number(6, dtype), running->type.dims);
+    return add(b, mul(b, running, sub(b, like(b, momentum, 1), momentum)), mul(b, batch, momentum));
+  };
+  if (running_mean) results.push_back(blend(running_mean, s.mean));
+  if (running_var) results.push_back(blend(running_var, mul(b, s.variance, n / std::max(n - 1, 1.0))));
+  return results;
+}
+
+// grad_out, input, weight?, running_mean?, running_var?, save_mean?, save_invstd?, train, eps, output_mask
+Values batch_norm_backward_row(Lowering& l) {
+  Builder& b = l.b;
+  V g = wide(l, 0), x = wide(l, 1);
+  const Dims shape = x->type.dims, dims = other_dims(x->type.rank(), {1});
+  const DType dtype = x->type.dtype;
+  const bool training = l.boolean(7);
+  V m = training ? b.convert(l.t(5), dtype) : b.convert(l.t(3), dtype);
+  V rstd = training ? b.convert(l.t(6), dtype) : inverse_deviation(b, b.convert(l.t(4), dtype), l.real(8));
+  V normalized = mul(b, sub(b, x, along(b, m, shape, 1)), along(b, rstd, shape, 1));
+  V bias_grad = sum(b, g, dims), weight_grad = sum(b, mul(b, g, normalized), dims);
+  V scale = rstd;
+  if (V w = optional_wide(l, 2, dtype)) scale = mul(b, rstd, w);
+  V centered = g;
+  if (training) {
+    const double n = static_cast<double>(count_of(shape, dims));
+    centered = sub(b, sub(b, g, along(b, div(b, bias_grad, n), shape, 1)), mul(b, normalized, along(b, div(b, weight_grad, n), shape, 1)));
+  }
+  return masked(l, 9, {mul(b, centered, along(b, scale, shape, 1)), weight_grad, bias_grad});
+}
+
+}  // namespace
+
+std::vector<Row> normalization_rows() {
+  return {
+      {"aten::native_layer_norm", layer_norm_row},
+      {"aten::native_layer_norm_backward", layer_norm_backward_row},
+      {"aten::native_group_norm", group_norm_row},
+      {"aten::native_group_norm_backward", group_norm_backward_row},
+      {"aten::native_batch_norm", batch_norm_row, kPlain, "running_mean,running_var"},
+      {"aten::native_batch_norm_backward", batch_norm_backward_row},
+  };
+}
+
+}  // namespace thalweg::lazy
