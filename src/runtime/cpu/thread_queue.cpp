@@ -8,7 +8,6 @@
 #include <mutex>
 #include <thread>
 
-#include "support/error.h"
 
 namespace thalweg::runtime::cpu {
 namespace {
@@ -36,7 +35,7 @@ ThreadQueue::~ThreadQueue() {
   if (started_) {
     ending_.store(true);
     pushed_.advance(pushed_.value() + 1);  // one more than there are tasks
-    ended_.wait(1);
+    pthread_join(thread_, nullptr);
   }
   while (head_) delete std::exchange(head_, head_->next.load());
   delete spare_.load();
@@ -60,22 +59,28 @@ void ThreadQueue::push(Task task) {
     tail_ = chunk;
     tail_used_ = 0;
   }
+  if (!started_ && !start()) return axis_.lose_pending("the system gave no thread for a stream: there may be too many threads");
   uint64_t epoch = task.epoch;
   tail_->tasks[tail_used_++] = std::move(task);
-  if (!started_) start();
   pushed_.advance(epoch);
 }
 
-void ThreadQueue::start() {
+bool ThreadQueue::start() {
   // Signals belong to the program's own threads.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread([this] { loop(); });
-  pthread_setname_np(thread.native_handle(), ("tw-" + axis_.name.substr(0, 12)).c_str());
-  thread.detach();
+  int failed = pthread_create(
+      &thread_, nullptr,
+      [](void* queue) -> void* {
+        static_cast<ThreadQueue*>(queue)->loop();
+        return nullptr;
+      },
+      this);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  started_ = true;
+  if (failed) return false;
+  pthread_setname_np(thread_, ("tw-" + axis_.name.substr(0, 12)).c_str());
+  return started_ = true;
 }
 
 void ThreadQueue::loop() {
@@ -89,10 +94,9 @@ void ThreadQueue::loop() {
         used = 0;
       }
     }
-    if (ending_.load() && epoch > axis_.submitted.load()) break;
+    if (ending_.load() && epoch > axis_.submitted.load()) return;
     run(head_->tasks[used++]);
   }
-  ended_.advance(1);
 }
 
 void ThreadQueue::run(Task& task) {

@@ -1,6 +1,8 @@
 // A stream of the CPU: a thread that runs tasks in order, started by the first one.
 #pragma once
 
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
 #include <vector>
@@ -36,13 +38,12 @@ class ThreadQueue final : public Queue {
     std::atomic<Chunk*> next{nullptr};
   };
   static std::vector<ThreadQueue*>& all();
-  void start();
+  bool start();
   void loop();
   void run(Task& task);
 
   Axis& axis_;
   Gate pushed_;  // epochs in the chunks
-  Gate ended_;   // 1: the thread has left
   Chunk* head_;  // of the consumer
   Chunk* tail_;  // of the producer
   size_t tail_used_ = 0;
@@ -51,6 +52,7 @@ class ThreadQueue final : public Queue {
   std::atomic<bool> running_{false};
   std::atomic<bool> ending_{false};
   bool started_ = false;
+  pthread_t thread_{};
 };
 
 }  // namespace thalweg::runtime::cpu

@@ -9,6 +9,9 @@
 
 #include "tests/runtime/conformance.h"
 
+// The thread sanitizer kills forked children that start threads, unless told otherwise.
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() { return "die_after_fork=0"; }
+
 namespace thalweg::runtime::cpu {
 namespace {
 
