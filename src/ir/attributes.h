@@ -67,7 +67,9 @@ struct Attribute {
   using Value = std::variant<std::monostate /* unit */, bool, int64_t, double, std::string, EnumWord, Symbol, OpaqueText, Dims, std::vector<bool>, LiteralPtr, Type,
                              std::shared_ptr<const AttributeList>, std::shared_ptr<const Attributes>>;
   Value value;
-  std::string type;  // of integers, floats and arrays as written, e.g. "i32"; empty for i64 / f64 / none
+  // How the text spells it. Integers and floats: their type, e.g. "i32" (empty: i64, f64). Dims: "i32" for array<i32: …>, "tensor<…>" for dense<…>, "list" for
+  // [1, 2] (empty: array<i64: …>). Dicts: "#stablehlo.gather" and such (empty: {…}).
+  std::string type;
 
   Attribute() = default;
   template <class T>

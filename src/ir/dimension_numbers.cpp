@@ -8,7 +8,10 @@ namespace {
 
 using DictPtr = std::shared_ptr<const Attributes>;
 
-void put(Attributes& dict, const char* name, const Dims& dims) { dict.set(name, dims); }
+// An absent list is an empty one.
+void put(Attributes& dict, const char* name, const Dims& dims) {
+  if (!dims.empty()) dict.set(name, dims);
+}
 
 // Splits an interleaved n×2 padding into its two columns.
 void split_padding(const Attributes& attrs, size_t rank, Dims& low, Dims& high) {
@@ -48,7 +51,7 @@ void set_dot_dims(Attributes& attrs, const DotDims& dims) {
   put(*dict, "rhs_batching_dimensions", dims.rhs_batch);
   put(*dict, "lhs_contracting_dimensions", dims.lhs_contract);
   put(*dict, "rhs_contracting_dimensions", dims.rhs_contract);
-  attrs.set("dot_dimension_numbers", DictPtr(dict));
+  attrs.set("dot_dimension_numbers", Attribute(DictPtr(dict), "#stablehlo.dot"));
 }
 
 ConvDims conv_dims(const Attributes& attrs) {
@@ -79,14 +82,14 @@ void set_conv_dims(Attributes& attrs, const ConvDims& d) {
   auto dict = std::make_shared<Attributes>();
   dict->set("input_batch_dimension", d.input_batch);
   dict->set("input_feature_dimension", d.input_feature);
-  dict->set("input_spatial_dimensions", d.input_spatial);
+  put(*dict, "input_spatial_dimensions", d.input_spatial);
   dict->set("kernel_output_feature_dimension", d.kernel_output);
   dict->set("kernel_input_feature_dimension", d.kernel_input);
-  dict->set("kernel_spatial_dimensions", d.kernel_spatial);
+  put(*dict, "kernel_spatial_dimensions", d.kernel_spatial);
   dict->set("output_batch_dimension", d.output_batch);
   dict->set("output_feature_dimension", d.output_feature);
-  dict->set("output_spatial_dimensions", d.output_spatial);
-  attrs.set("dimension_numbers", DictPtr(dict));
+  put(*dict, "output_spatial_dimensions", d.output_spatial);
+  attrs.set("dimension_numbers", Attribute(DictPtr(dict), "#stablehlo.conv"));
   put_unless(attrs, "window_strides", d.stride, 1);
   if (!is_all(d.pad_low, 0) || !is_all(d.pad_high, 0)) attrs.set("padding", padding_attribute(d.pad_low, d.pad_high));
   put_unless(attrs, "lhs_dilation", d.lhs_dilation, 1);
@@ -115,8 +118,8 @@ void set_gather_dims(Attributes& attrs, const GatherDims& dims) {
   put(*dict, "operand_batching_dims", dims.operand_batching_dims);
   put(*dict, "start_indices_batching_dims", dims.start_indices_batching_dims);
   put(*dict, "start_index_map", dims.start_index_map);
-  dict->set("index_vector_dim", dims.index_vector_dim);
-  attrs.set("dimension_numbers", DictPtr(dict));
+  if (dims.index_vector_dim != 0) dict->set("index_vector_dim", dims.index_vector_dim);
+  attrs.set("dimension_numbers", Attribute(DictPtr(dict), "#stablehlo.gather"));
 }
 
 ScatterDims scatter_dims(const Attributes& attrs) {
@@ -136,8 +139,8 @@ void set_scatter_dims(Attributes& attrs, const ScatterDims& dims) {
   put(*dict, "input_batching_dims", dims.input_batching_dims);
   put(*dict, "scatter_indices_batching_dims", dims.scatter_indices_batching_dims);
   put(*dict, "scatter_dims_to_operand_dims", dims.scatter_dims_to_operand_dims);
-  dict->set("index_vector_dim", dims.index_vector_dim);
-  attrs.set("scatter_dimension_numbers", DictPtr(dict));
+  if (dims.index_vector_dim != 0) dict->set("index_vector_dim", dims.index_vector_dim);
+  attrs.set("scatter_dimension_numbers", Attribute(DictPtr(dict), "#stablehlo.scatter"));
 }
 
 Window window_of(const Attributes& attrs, int64_t rank) {

@@ -31,7 +31,8 @@ struct Literal {
   void set(int64_t i, T v) {
     std::memcpy(data.data() + i * static_cast<int64_t>(sizeof(T)), &v, sizeof(T));
   }
-  bool operator==(const Literal&) const = default;
+  // Same type and bits; a splat equals its expansion only when it has one element.
+  bool operator==(const Literal& other) const { return type == other.type && data == other.data && (splat == other.splat || type.size() == 1); }
 };
 
 using LiteralPtr = std::shared_ptr<const Literal>;
