@@ -147,8 +147,8 @@ namespace {
 
 // Fills a node from a record; `value_of` gives the version that a tensor argument reads now.
 template <class ValueOf>
-NodePtr make_node(const Record& record, std::span<const Scalar> rng, ValueOf value_of) {
-  NodePtr node(Node::create(record.tensors.size(), record.words.size(), record.scalars.size() + rng.size(), record.results.size()));
+NodePtr make_node(const Record& record, size_t results, std::span<const Scalar> rng, ValueOf value_of) {
+  NodePtr node(Node::create(record.tensors.size(), record.words.size(), record.scalars.size() + rng.size(), results));
   node->row = record.row;
   node->line = record.line;
   node->group = record.backward;
@@ -200,29 +200,33 @@ void Session::record(const Record& record) {
     rng[1].bits = take_offset(static_cast<uint64_t>(most + 3) / 4);
     rng_count = 2;
   }
-  NodePtr node = make_node(record, {rng, rng_count}, [&](const TensorArg& tensor) { return state_->current(*tensor.storage, tensor.view); });
+  const size_t wanted = static_cast<size_t>(std::count_if(record.results.begin(), record.results.end(), [](const ResultArg& r) { return r.storage; }));
+  NodePtr node = make_node(record, wanted, {rng, rng_count}, [&](const TensorArg& tensor) { return state_->current(*tensor.storage, tensor.view); });
   std::array<ValuePtr, 4> few;
-  std::vector<ValuePtr> many(record.results.size() > few.size() ? record.results.size() : 0);
+  std::vector<ValuePtr> many(wanted > few.size() ? wanted : 0);
   ValuePtr* values = many.empty() ? few.data() : many.data();
-  for (size_t i = 0; i < record.results.size(); ++i) {
-    const View& view = record.results[i].view;
-    node->outputs[i] = covers(*record.results[i].storage, view) ? view : View(view.dtype, view.dims());
-    node->hash = mix(node->hash, node->outputs[i].hash());
-    values[i] = state_->make_value();
-    values[i]->node = node;
-    values[i]->output = static_cast<uint32_t>(i);
-    values[i]->layout = node->outputs[i];
+  size_t made = 0;
+  for (const ResultArg& result : record.results) {
+    if (!result.storage) continue;
+    View& output = node->outputs[made];
+    output = covers(*result.storage, result.view) ? result.view : View(result.view.dtype, result.view.dims());
+    node->hash = mix(node->hash, output.hash());
+    values[made] = state_->make_value();
+    values[made]->node = node;
+    values[made]->output = static_cast<uint32_t>(made);
+    values[made++]->layout = output;
   }
   bool exposed = false;
-  for (size_t i = 0; i < record.results.size(); ++i) {
-    Storage& storage = *record.results[i].storage;
-    const View& view = record.results[i].view;
-    if (!covers(storage, view)) {
-      if (view.count() == 0) continue;
-      values[i] = state_->write_view(storage, view, std::move(values[i]), record.backward, record.line);
+  made = 0;
+  for (const ResultArg& result : record.results) {
+    if (!result.storage) continue;
+    ValuePtr value = std::move(values[made++]);
+    if (!covers(*result.storage, result.view)) {
+      if (result.view.count() == 0) continue;
+      value = state_->write_view(*result.storage, result.view, std::move(value), record.backward, record.line);
     }
-    state_->set_pending(trace, storage, std::move(values[i]));
-    exposed |= static_cast<bool>(storage.home);
+    state_->set_pending(trace, *result.storage, std::move(value));
+    exposed |= static_cast<bool>(result.storage->home);
   }
   if (++trace.operations >= state_->budget) state_->flush(trace, "budget", {});
   else if (state_->eager) state_->flush(trace, "eager mode", {});

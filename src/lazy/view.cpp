@@ -65,11 +65,14 @@ ir::Dims View::memory_order() const {
 bool View::is_dense() const {
   if (is_row_major()) return true;
   if (offset != 0) return false;
-  std::array<int8_t, kMaxRank> order;
+  std::array<int, kMaxRank> order{};
   int n = 0;
-  for (int i = 0; i < rank; ++i)
-    if (sizes[i] > 1) order[n++] = static_cast<int8_t>(i);
-  std::sort(order.begin(), order.begin() + n, [&](int a, int b) { return strides[a] < strides[b]; });
+  for (int i = 0; i < rank; ++i) {
+    if (sizes[i] <= 1) continue;
+    int at = n++;
+    for (; at > 0 && strides[order[at - 1]] > strides[i]; --at) order[at] = order[at - 1];
+    order[at] = i;
+  }
   int64_t expected = 1;
   for (int k = 0; k < n; ++k) {
     if (strides[order[k]] != expected) return false;
