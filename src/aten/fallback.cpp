@@ -1,0 +1,209 @@
+// Everything that is not traced runs on PyTorch's own CPU kernels, over the same memory.
+#include "aten/fallback.h"
+
+#include <mutex>
+#include <unordered_set>
+
+#include "aten/backend_key.h"
+#include "aten/generator.h"
+#include "aten/host_access.h"
+#include "aten/python_lines.h"
+#include "aten/registration.h"
+#include "lazy/session.h"
+
+namespace thalweg::aten {
+namespace {
+
+struct Counts {
+  std::mutex mutex;
+  std::map<std::string, std::map<std::string, int64_t>> by_name;
+};
+Counts& counts() {
+  static Counts* counts = new Counts();
+  return *counts;
+}
+
+void count(const c10::OperatorHandle& op) {
+  const std::string name = op.schema().name();
+  const std::string line = python_line();
+  {
+    std::lock_guard lock(counts().mutex);
+    ++counts().by_name[name][line];
+  }
+  auto& session = lazy::Session::get();
+  std::lock_guard lock(session.counters_lock());
+  ++session.counters().counts[name];
+}
+
+// Operations that take CPU tensors beside device tensors by their nature.
+bool takes_mixed_devices(const c10::OperatorName& name) {
+  static const std::unordered_set<std::string> names = {
+      "aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_", "aten::_unsafe_index", "aten::_unsafe_index_put",
+      "aten::_pack_padded_sequence", "aten::tensor_split", "aten::_copy_from", "aten::_copy_from_and_resize", "aten::repeat_interleave"};
+  return name.name.rfind("aten::", 0) != 0 || names.contains(name.name);
+}
+
+// The stack of one call while its device tensors are exchanged for host tensors.
+class Call {
+ public:
+  Call(const c10::OperatorHandle& op, torch::jit::Stack* stack)
+      : op_(op), schema_(op.schema()), stack_(*stack), begin_(stack->size() - schema_.arguments().size()) {}
+
+  void run() {
+    for (size_t i = 0; i < arguments().size(); ++i) visit_tensors(stack_[begin_ + i], [&](const at::Tensor& t) { announce(t, is_written(i)); });
+    check_devices();
+    for (size_t i = 0; i < arguments().size(); ++i) to_host(i);
+    const c10::SmallVector<c10::IValue, 4> written_hosts = hosts_of_written();
+    {
+      BelowAutograd guard;
+      op_.callBoxed(&stack_);
+    }
+    for (size_t i = 0; i < written_.size(); ++i) collect(written_[i], written_hosts[i]);
+    for (size_t i = stack_.size() - schema_.returns().size(); i < stack_.size(); ++i) to_device(stack_[i]);
+  }
+
+ private:
+  const std::vector<c10::Argument>& arguments() const { return schema_.arguments(); }
+  bool is_written(size_t argument) const {
+    const auto* alias = arguments()[argument].alias_info();
+    return alias && alias->isWrite();
+  }
+
+  template <class F>
+  static void visit_tensors(const c10::IValue& value, F&& f) {
+    if (value.isTensor()) {
+      if (value.toTensor().defined()) f(value.toTensor());
+    } else if (value.isList()) {
+      for (const c10::IValue& item : value.toListRef()) visit_tensors(item, f);
+    }
+  }
+
+  void announce(const at::Tensor& tensor, bool written) {
+    if (!is_ours(tensor)) {
+      if (tensor.dim() > 0 || !tensor.is_cpu()) foreign_ = &tensor;
+      return;
+    }
+    any_ours_ = true;
+    if (written) window_.will_write(tensor);
+  }
+
+  void check_devices() const {
+    if (any_ours_ && foreign_ && !takes_mixed_devices(schema_.operator_name())) raise_mixed_devices(*foreign_);
+  }
+
+  at::Tensor host(const at::Tensor& tensor) {
+    if (!is_ours(tensor)) return tensor;
+    at::Tensor result = window_.host(tensor);
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) result.unsafeGetTensorImpl()->set_wrapped_number(true);
+    pairs_.push_back({tensor, result});
+    return result;
+  }
+
+  c10::IValue host_value(const c10::IValue& value) {
+    if (value.isTensor()) return value.toTensor().defined() ? c10::IValue(host(value.toTensor())) : value;
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const c10::IValue& item : value.toListRef()) list.push_back(host(item.toTensor()));
+      return list;
+    }
+    if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const c10::IValue& item : value.toListRef()) {
+        list.push_back(item.isTensor() && item.toTensor().defined() ? std::optional<at::Tensor>(host(item.toTensor())) : std::nullopt);
+      }
+      return list;
+    }
+    if (value.isDevice()) return value.toDevice().type() == kDeviceType ? c10::IValue(c10::Device(c10::kCPU)) : value;
+    if (value.isGenerator()) return derived_cpu_generator(value.toGenerator());
+    return value;
+  }
+
+  void to_host(size_t argument) {
+    c10::IValue& value = stack_[begin_ + argument];
+    if (is_written(argument)) written_.push_back(value);
+    const bool is_generator = arguments()[argument].type()->str().find("Generator") != std::string::npos;
+    if (is_generator && value.isNone()) {
+      value = derived_cpu_generator(std::nullopt);
+    } else {
+      value = host_value(value);
+    }
+    if (is_written(argument)) written_positions_.push_back(begin_ + argument);
+  }
+
+  c10::SmallVector<c10::IValue, 4> hosts_of_written() const {
+    c10::SmallVector<c10::IValue, 4> out;
+    for (size_t position : written_positions_) out.push_back(stack_[position]);
+    return out;
+  }
+
+  void collect(const c10::IValue& device, const c10::IValue& host) {
+    if (device.isTensor()) {
+      if (is_ours(device.toTensor())) window_.collect(device.toTensor(), host.toTensor());
+    } else if (device.isList()) {
+      const auto devices = device.toListRef();
+      const auto hosts = host.toListRef();
+      for (size_t i = 0; i < devices.size(); ++i) collect(devices[i], hosts[i]);
+    }
+  }
+
+  at::Tensor device(const at::Tensor& host) {
+    if (!host.defined() || !host.is_cpu()) return host;
+    for (const auto& [device, paired] : pairs_) {
+      if (paired.is_same(host)) return device;
+    }
+    if (host.layout() != c10::kStrided) {
+      TORCH_CHECK_NOT_IMPLEMENTED(false, schema_.name(), " gives a ", host.layout(), " tensor, which device xla has not; run it on the CPU with .cpu()");
+    }
+    return window_.device(host);
+  }
+
+  void to_device(c10::IValue& value) {
+    if (value.isTensor()) {
+      value = device(value.toTensor());
+    } else if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const c10::IValue& item : value.toListRef()) list.push_back(device(item.toTensor()));
+      value = list;
+    }
+  }
+
+  const c10::OperatorHandle& op_;
+  const c10::FunctionSchema& schema_;
+  torch::jit::Stack& stack_;
+  size_t begin_;
+  HostWindow window_{"fallback"};
+  std::vector<std::pair<at::Tensor, at::Tensor>> pairs_;
+  std::vector<c10::IValue> written_;
+  std::vector<size_t> written_positions_;
+  const at::Tensor* foreign_ = nullptr;
+  bool any_ours_ = false;
+};
+
+void boxed_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) { run_fallback(op, stack); }
+
+}  // namespace
+
+void raise_mixed_devices(const at::Tensor& other) {
+  TORCH_CHECK(false, "Expected all tensors to be on the same device, but found at least two devices, ", device_zero(), " and ", other.device(), "!");
+}
+
+void run_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  count(op);
+  Call(op, stack).run();
+}
+
+std::map<std::string, std::map<std::string, int64_t>> fallback_counts() {
+  std::lock_guard lock(counts().mutex);
+  return counts().by_name;
+}
+
+void clear_fallback_counts() {
+  std::lock_guard lock(counts().mutex);
+  counts().by_name.clear();
+}
+
+void register_fallback() {
+  new_library(torch::Library::IMPL, "_", kKey).fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>());
+}
+
+}  // namespace thalweg::aten

@@ -1,0 +1,44 @@
+// Device tensors as host tensors over the same bytes, for kernels that run on the CPU.
+#pragma once
+
+#include <vector>
+
+#include "aten/torch_headers.h"
+
+namespace thalweg::aten {
+
+// What host tensors are wanted for.
+enum class Access { kRead, kWrite };
+
+// The host storages that stand for device storages during one host operation: tensors that share a storage there share one here. Reading flushes what is
+// pending under `reason` and waits. After the operation, collect() brings what it did to written storages back. One thread, one operation.
+class HostWindow {
+ public:
+  explicit HostWindow(const char* reason) : reason_(reason) {}
+
+  // Must be called for every tensor that will be written before the first host() of its storage.
+  void will_write(const at::Tensor& device);
+  // The CPU tensor with the same bytes, sizes, strides and offset.
+  at::Tensor host(const at::Tensor& device);
+  // The device tensor for a result of the host operation: a view of one of the storages when the result lies in one, else a new tensor that adopts the host
+  // memory without a copy.
+  at::Tensor device(const at::Tensor& host);
+  // For a tensor that was written: takes over new sizes, strides and memory if the host operation has resized it.
+  void collect(const at::Tensor& device, const at::Tensor& host);
+
+ private:
+  struct Entry {
+    c10::Storage device, host;
+    bool write = false;
+    void* address = nullptr;
+  };
+  Entry& entry(const at::Tensor& device);
+  void open(Entry& entry);
+  std::vector<Entry> entries_;
+  const char* reason_;
+};
+
+// A new device storage that adopts a CPU storage's memory; the CPU storage lives until nothing uses it.
+c10::Storage adopt_host_storage(const c10::Storage& host, c10::ScalarType dtype);
+
+}  // namespace thalweg::aten

@@ -1,0 +1,76 @@
+// The results' dtype and shape of one call, from PyTorch's meta kernels or a rule of ours where it has none.
+#include "aten/meta_run.h"
+
+#include "aten/backend_key.h"
+
+namespace thalweg::aten {
+namespace {
+
+using torch::jit::Stack;
+
+at::Tensor meta_like(const at::Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
+  at::Tensor meta = at::detail::empty_strided_meta(tensor.sizes(), tensor.strides(), tensor.scalar_type());
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) meta.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return meta;
+}
+
+c10::IValue meta_value(const c10::IValue& value) {
+  if (value.isTensor()) return meta_like(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const c10::IValue& item : value.toListRef()) list.push_back(meta_like(item.toTensor()));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const c10::IValue& item : value.toListRef()) {
+      list.push_back(item.isTensor() && item.toTensor().defined() ? std::optional<at::Tensor>(meta_like(item.toTensor())) : std::nullopt);
+    }
+    return list;
+  }
+  if (value.isDevice()) return c10::Device(c10::kMeta);
+  if (value.isGenerator()) return c10::IValue();
+  return value;
+}
+
+ResultSpecs untraceable() {
+  ResultSpecs specs;
+  specs.untraceable = true;
+  return specs;
+}
+
+ResultSpecs specs_of_first(const Plan& plan, const c10::IValue* frame) {
+  ResultSpecs specs;
+  for (const PlanArg& arg : plan.args) {
+    if (arg.take != Take::kTensor) continue;
+    specs.returns.assign(static_cast<size_t>(plan.returns), -1);
+    specs.flat.assign(static_cast<size_t>(plan.returns), spec_of(meta_like(frame[arg.position].toTensor())));
+    return specs;
+  }
+  return untraceable();
+}
+
+}  // namespace
+
+ResultSpecs run_on_meta(const Plan& plan, const c10::IValue* frame) {
+  if (const ShapeRule rule = plan.mode == ResultMode::kFresh ? find_shape_rule(plan.row->name) : nullptr) return rule(frame);
+  if ((plan.row->flags & lazy::kShapeOfFirst) && plan.mode != ResultMode::kInPlace) return specs_of_first(plan, frame);
+  if (!plan.op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta)) return untraceable();
+  Stack stack;
+  for (int i = 0; i < plan.arguments; ++i) stack.push_back(meta_value(frame[i]));
+  if (plan.device >= 0) stack[static_cast<size_t>(plan.device)] = c10::Device(c10::kMeta);
+  std::vector<c10::IValue> written;
+  for (int position : plan.written) written.push_back(stack[static_cast<size_t>(position)]);
+  try {
+    BelowAutograd guard;
+    plan.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
+  } catch (const c10::NotImplementedError&) {
+    return untraceable();
+  }
+  if (plan.mode == ResultMode::kFresh) return specs_of_returns(stack, static_cast<size_t>(plan.returns));
+  stack.assign(written.begin(), written.end());
+  return specs_of_returns(stack, stack.size());
+}
+
+}  // namespace thalweg::aten
