@@ -13,7 +13,8 @@ def wait_device_ops() -> None:
     """Waits until everything launched is done, without flushing what is pending; raises errors of the launched work. Releases the GIL."""
 
 def flush_log() -> list[dict[str, Any]]:
-    """The recent flushes, oldest first. Keys: reason, compiled (bool), why, line, nodes, launches, seconds."""
+    """The recent flushes, oldest first. Keys: reason, compiled (bool), why, line, nodes, launches, seconds, arguments, outputs, donated, kernels,
+    library_calls."""
 
 def metrics() -> dict[str, Any]:
     """Counters (name -> int) and timers (name -> (count, total seconds, recent samples in seconds)) by upstream's names."""
@@ -31,6 +32,9 @@ def get_rng_state() -> torch.Tensor:
 def set_rng_state(state: torch.Tensor) -> None: ...
 def memory_info() -> dict[str, int]:
     """Bytes of the device's memory. Keys: live, pending, cached, reserved, peak_live, limit (0: none)."""
+
+def reset_peak_memory() -> None:
+    """Sets peak_live back to what is live now."""
 
 def set_memory_limit(bytes: int) -> None:
     """Allocations beyond raise torch.OutOfMemoryError; 0 takes the limit away."""

@@ -80,7 +80,10 @@ def _is_in_bad_fork() -> bool:
 
 def manual_seed(seed: int) -> None:
     """Seeds the device's random numbers. Never runs what is pending."""
-    _C.manual_seed(int(seed))
+    seed = int(seed)
+    if not -(2**63) <= seed < 2**64:
+        raise RuntimeError(f"a seed lies between -2**63 and 2**64 - 1; it is {seed}")
+    _C.manual_seed(seed if seed >= 0 else 2**64 - 1 + seed)  # as core does
 
 
 manual_seed_all = manual_seed
@@ -123,6 +126,12 @@ def max_memory_allocated(device: _Device = None) -> int:
     """The most bytes that were in live tensors at once."""
     _check(device)
     return _C.memory_info()["peak_live"]
+
+
+def reset_peak_memory_stats(device: _Device = None) -> None:
+    """Starts max_memory_allocated() anew."""
+    _check(device)
+    _C.reset_peak_memory()
 
 
 def memory_reserved(device: _Device = None) -> int:

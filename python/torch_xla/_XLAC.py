@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from thalweg import _C
+from thalweg import _C, device_module
 
 from torch_xla import _upstream, devices_list
 
@@ -74,7 +74,7 @@ def _get_stablehlo(tensors: list[torch.Tensor], device: str = "", devices: list[
 
 
 def _xla_set_rng_seed(seed: int, device: str = "") -> None:
-    _C.manual_seed(seed)
+    device_module.manual_seed(seed)
 
 
 def _xla_metric_names() -> list[str]:

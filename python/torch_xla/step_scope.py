@@ -153,4 +153,4 @@ def launch(fn: Callable[..., Any], args: tuple[Any, ...] = (), start_method: str
 def manual_seed(seed: int, device: Any = None) -> None:
     """Seeds the random numbers of the XLA device. Never runs what is pending."""
     device_module._check(device)
-    _C.manual_seed(int(seed))
+    device_module.manual_seed(seed)
