@@ -1,0 +1,53 @@
+// LLVM's O3 pipeline and its x86 code generator.
+#include "codegen/cpu/clang/optimizer.h"
+
+#include <llvm/Analysis/AliasAnalysis.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/Passes/PassBuilder.h>
+
+#include "codegen/cpu/clang/target.h"
+
+namespace thalweg::codegen::cpu::clang_backend {
+namespace {
+
+constexpr int kInlineThreshold = 5000;  // scalar functions must end up inside the loop, or it does not vectorise
+
+void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopUnrolling = tuning.LoopInterleaving = true;
+  tuning.InlinerThreshold = kInlineThreshold;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  functions.registerPass([&] { return builder.buildDefaultAAPipeline(); });
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+}  // namespace
+
+bool emit_object(llvm::Module& module, llvm::SmallVectorImpl<char>& object, std::string& log) {
+  auto machine = make_target_machine();
+  if (!machine) {
+    log = "LLVM has no code generator for " + host_target().triple;
+    return false;
+  }
+  module.setDataLayout(machine->createDataLayout());
+  optimize(module, *machine);
+  llvm::raw_svector_ostream out(object);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::ObjectFile, /*DisableVerify=*/true)) {
+    log = "LLVM's code generator cannot write object files";
+    return false;
+  }
+  passes.run(module);
+  return true;
+}
+
+}  // namespace thalweg::codegen::cpu::clang_backend
