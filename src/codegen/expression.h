@@ -1,0 +1,95 @@
+// Scalar text of one element of a value: pulls operands through elementwise and moving ops down to buffers, hoisting what does not vary.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/index.h"
+#include "ir/graph.h"
+
+namespace thalweg::codegen {
+
+// A scalar in a kernel: a local variable or literal, and the depth of the innermost loop that it varies with.
+struct Scalar {
+  std::string text;
+  int depth = 0;
+};
+
+// True for ops whose elements can be pulled: elementwise, moving, generating, small windows, gather by index.
+bool is_pullable(const ir::Op& op);
+// Follows reshapes and barriers to the value that holds the same elements in the same order.
+const ir::Value* canonical(const ir::Value* value);
+
+// Writes statements into one text a loop depth. A kernel's author opens depths, pulls elements and takes the texts.
+class Emitter {
+ public:
+  // Gives the scalar for element `at` (row-major) of a value that is not to be pulled further, or nothing.
+  using Leaf = std::function<std::optional<Scalar>(const ir::Value* value, const Index& at)>;
+
+  Emitter(IndexSpace& space, Leaf leaf, int depths) : space_(space), leaf_(std::move(leaf)), loops_(depths) {}
+
+  // One element of `value`.
+  Scalar pull(const ir::Value* value, const Index& at);
+  // The results of a region's ops with its arguments bound to scalars.
+  std::vector<Scalar> apply(const ir::Block& region, std::span<const Scalar> args);
+  // A new local variable at `depth` (or deeper: in the conditional block being written).
+  Scalar define(const std::string& type, const std::string& expression, int depth);
+  // A variable that is `then` where `condition` holds, else `otherwise`; each side is written into a block of its own.
+  Scalar conditional(const std::string& type, const Scalar& condition, const std::function<Scalar()>& then, const std::function<Scalar()>& otherwise);
+  // A statement at `depth`.
+  void statement(const std::string& text, int depth);
+  // The integer value of element `at` limited to [0, high], as an index.
+  Index clamped_index(const ir::Value* value, const Index& at, int64_t high);
+  // An index known to lie in [0, extent) inside the block being written.
+  Index guarded(const Index& index, int64_t extent);
+
+  // Text written at `depth` so far, which is emptied and whose variables are forgotten (also those deeper).
+  std::string take(int depth);
+  // Text written at `depth` so far, emptied; its variables stay known.
+  std::string flush(int depth);
+  IndexSpace& space() { return space_; }
+  std::string fresh(const char* prefix) { return prefix + std::to_string(next_++); }
+
+ private:
+  using Key = std::pair<const ir::Value*, Index>;
+  struct Scope {
+    std::string text;
+    std::map<Key, Scalar> known;
+    int depth = 0;  // of a block: the deepest thing in it
+  };
+
+  Scalar pull_op(const ir::Value* value, const Index& at);
+  Scalar elementwise(const ir::Op& op, const Index& at);
+  Scalar constant(const ir::Op& op, const Index& at);
+  Scalar iota(const ir::Op& op, const Index& at);
+  Scalar broadcast(const ir::Op& op, const Index& at);
+  Scalar transpose(const ir::Op& op, const Index& at);
+  Scalar slice(const ir::Op& op, const Index& at);
+  Scalar reverse(const ir::Op& op, const Index& at);
+  Scalar concatenate(const ir::Op& op, const Index& at);
+  Scalar pad(const ir::Op& op, const Index& at);
+  Scalar dynamic_slice(const ir::Op& op, const Index& at);
+  Scalar dynamic_update_slice(const ir::Op& op, const Index& at);
+  Scalar gather(const ir::Op& op, const Index& at);
+  Scalar window(const ir::Op& op, const Index& at);
+  Scalar random_bits(const ir::Value* value, const Index& at);
+  Scalar map(const ir::Op& op, const Index& at);
+  // Conditions that are not always true of 0 ≤ index < extent, joined by &&; empty when always.
+  std::string within(const Index& index, int64_t extent);
+  const Scalar* find(const Key& key) const;
+  void remember(const Key& key, const Scalar& scalar);
+
+  IndexSpace& space_;
+  Leaf leaf_;
+  std::vector<Scope> loops_;
+  std::vector<Scope> blocks_;
+  std::unordered_map<const ir::Value*, Scalar> bound_;
+  int next_ = 0;
+};
+
+}  // namespace thalweg::codegen

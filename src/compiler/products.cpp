@@ -1,0 +1,231 @@
+// Products for BLAS.
+#include "compiler/products.h"
+
+#include <algorithm>
+
+#include "codegen/expression.h"
+#include "compiler/rewrite.h"
+#include "ir/dimension_numbers.h"
+#include "support/error.h"
+
+namespace thalweg::compiler {
+namespace {
+
+using codegen::BaseDim;
+using codegen::Index;
+using ir::DType;
+using ir::OpCode;
+
+bool is_movement(const ir::Op& op) {
+  return op.code == OpCode::Reshape || op.code == OpCode::Transpose || op.code == OpCode::Slice || op.code == OpCode::BroadcastInDim || op.code == OpCode::OptimizationBarrier;
+}
+
+// One run of dimensions as extents and strides, outermost first.
+struct Strided {
+  std::vector<std::pair<int64_t, int64_t>> dims;
+
+  int64_t extent() const {
+    int64_t n = 1;
+    for (auto [e, s] : dims) n *= e;
+    return n;
+  }
+  // The stride of the run as one dimension, or nothing when it has none.
+  std::optional<int64_t> stride() const {
+    std::optional<int64_t> inner;
+    int64_t covered = 1;
+    for (size_t k = dims.size(); k-- > 0;) {
+      auto [extent, s] = dims[k];
+      if (extent == 1) continue;
+      if (!inner) {
+        inner = s;
+      } else if (s != *inner * covered) {
+        return {};
+      }
+      covered *= extent;
+    }
+    return inner ? inner : 0;
+  }
+};
+
+// Where an operand's elements lie in the buffer of `base`: batch, free and contracted dimensions.
+struct OperandView {
+  const ir::Value* base = nullptr;
+  int64_t offset = 0;
+  Strided batch, free, contract;
+};
+
+struct Roles {
+  ir::Dims batch, free, contract;  // dims of the operand
+};
+
+class Tracer {
+ public:
+  explicit Tracer(const std::unordered_set<const ir::Value*>& forced) : forced_(forced) {}
+
+  // Follows moving ops from `operand` to a buffer in which it is a strided view.
+  std::optional<OperandView> trace(const ir::Value* operand, const Roles& roles) const {
+    const ir::Dims& dims = operand->type.dims;
+    std::vector<BaseDim> base;
+    for (int64_t d : dims) base.push_back({d, {}});
+    while (true) {
+      codegen::IndexSpace space;
+      std::vector<std::vector<std::pair<int, int64_t>>> vars(dims.size());  // (atom, extent), outermost first
+      std::vector<Index> at(dims.size());
+      for (size_t d = 0; d < dims.size(); ++d) {
+        int64_t whole = base[d].extent;
+        std::vector<int64_t> cuts(base[d].splits.rbegin(), base[d].splits.rend());
+        cuts.push_back(1);
+        for (int64_t unit : cuts) {
+          int64_t extent = whole / unit;
+          int atom = space.add_atom({"d" + std::to_string(d) + "_" + std::to_string(unit), 0, extent - 1, 1, static_cast<int>(d), unit});
+          vars[d].emplace_back(atom, extent);
+          at[d] = at[d] + space.var(atom) * unit;
+          whole = unit;
+        }
+      }
+      std::optional<OperandView> found;
+      auto leaf = [&](const ir::Value* value, const Index& where) -> std::optional<codegen::Scalar> {
+        if (value->def && is_movement(*value->def) && !forced_.count(value)) return {};
+        found = OperandView{value, where.constant, {}, {}, {}};
+        std::unordered_map<int, int64_t> strides;
+        size_t used = 0;
+        for (auto [atom, c] : where.terms) strides[atom] = c;
+        auto fill = [&](Strided& run, const ir::Dims& which) {
+          for (int64_t d : which)
+            for (auto [atom, extent] : vars[d]) {
+              auto it = strides.find(atom);
+              used += it != strides.end();
+              run.dims.emplace_back(extent, it == strides.end() ? 0 : it->second);
+            }
+        };
+        fill(found->batch, roles.batch), fill(found->free, roles.free), fill(found->contract, roles.contract);
+        if (used != strides.size()) found.reset();  // a computed index
+        return codegen::Scalar{"x", 1};
+      };
+      codegen::Emitter emitter(space, leaf, 2);
+      emitter.pull(operand, flatten(at, dims));
+      bool changed = false;
+      for (auto [dim, block] : space.requests()) changed |= add_split(base[dim], block);
+      if (!changed) return found;
+    }
+  }
+
+ private:
+  const std::unordered_set<const ir::Value*>& forced_;
+};
+
+Roles roles_of(const ir::Type& type, const ir::Dims& batch, const ir::Dims& contract) {
+  Roles roles{batch, {}, contract};
+  for (int64_t d = 0; d < type.rank(); ++d)
+    if (std::find(batch.begin(), batch.end(), d) == batch.end() && std::find(contract.begin(), contract.end(), d) == contract.end()) roles.free.push_back(d);
+  return roles;
+}
+
+// Leading dimension and transposition of a rows × columns matrix with these strides.
+struct Layout {
+  bool trans = false;
+  int64_t leading = 1;
+};
+
+std::optional<Layout> layout(int64_t rows, int64_t row_stride, int64_t columns, int64_t column_stride) {
+  if ((column_stride == 1 || columns == 1) && (row_stride >= columns || rows == 1)) return Layout{false, std::max({row_stride, columns, int64_t{1}})};
+  if ((row_stride == 1 || rows == 1) && (column_stride >= rows || columns == 1)) return Layout{true, std::max({column_stride, rows, int64_t{1}})};
+  return {};
+}
+
+std::optional<Layout> layout_of(const OperandView& view, bool free_is_rows) {
+  auto free = view.free.stride(), contract = view.contract.stride();
+  if (!free || !contract) return {};
+  const int64_t f = view.free.extent(), c = view.contract.extent();
+  return free_is_rows ? layout(f, *free, c, *contract) : layout(c, *contract, f, *free);
+}
+
+std::vector<int64_t> batch_offsets(const OperandView& view) {
+  std::vector<int64_t> offsets{view.offset};
+  for (auto [extent, stride] : view.batch.dims) {
+    std::vector<int64_t> next;
+    for (int64_t base : offsets)
+      for (int64_t i = 0; i < extent; ++i) next.push_back(base + i * stride);
+    offsets = std::move(next);
+  }
+  return offsets;
+}
+
+// The operand as BLAS can read it, made contiguous by an explicit transpose when its own layout cannot be used.
+std::optional<OperandView> usable_view(const ir::Value* operand, const Roles& roles, bool free_is_rows, const std::unordered_set<const ir::Value*>& forced) {
+  std::optional<OperandView> view = Tracer(forced).trace(operand, roles);
+  if (view && layout_of(*view, free_is_rows)) return view;
+  return {};
+}
+
+ir::Value* contiguous(ir::Builder& builder, ir::Value* operand, Roles& roles) {
+  ir::Dims permutation = roles.batch;
+  permutation.insert(permutation.end(), roles.free.begin(), roles.free.end());
+  permutation.insert(permutation.end(), roles.contract.begin(), roles.contract.end());
+  ir::Attributes attrs;
+  attrs.set("permutation", permutation);
+  ir::Value* value = builder.make(OpCode::Transpose, {operand}, attrs)->result();
+  int64_t next = 0;
+  for (ir::Dims* list : {&roles.batch, &roles.free, &roles.contract})
+    for (int64_t& d : *list) d = next++;
+  return value;
+}
+
+bool through_f32(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16; }
+
+// Products that BLAS does not take as they are.
+std::vector<ir::Value*> simplify(ir::Builder& b, ir::Op& op) {
+  if (op.code != OpCode::DotGeneral) return {};
+  const ir::Type& type = op.result()->type;
+  ir::Value *lhs = op.operand(0), *rhs = op.operand(1);
+  if (type.size() > 0 && (lhs->type.size() == 0 || rhs->type.size() == 0) && !ir::is_complex(type.dtype)) return {b.splat(type, 0)};
+  const bool floats = ir::is_float(lhs->type.dtype) && ir::is_float(rhs->type.dtype) && ir::is_float(type.dtype);
+  const bool narrow = through_f32(lhs->type.dtype) || through_f32(rhs->type.dtype) || through_f32(type.dtype);
+  const DType wide = lhs->type.dtype == DType::F64 || rhs->type.dtype == DType::F64 || type.dtype == DType::F64 ? DType::F64 : DType::F32;
+  if (!floats || (!narrow && lhs->type.dtype == type.dtype && rhs->type.dtype == type.dtype)) return {};
+  for (DType d : {lhs->type.dtype, rhs->type.dtype, type.dtype})
+    if (d != DType::F32 && d != DType::F64 && !through_f32(d)) return {};
+  ir::Value* product = b.dot(b.convert(lhs, wide), b.convert(rhs, wide), ir::dot_dims(op.attrs), wide);
+  return {b.convert(product, type.dtype)};
+}
+
+}  // namespace
+
+ProductPlans plan_products(ir::Function& function) {
+  ProductPlans plans;
+  std::unordered_set<const ir::Value*> forced;
+  rewrite(function, simplify);
+  rewrite(function, [&](ir::Builder& b, ir::Op& op) -> std::vector<ir::Value*> {
+    if (op.code != OpCode::DotGeneral) return {};
+    const DType dtype = op.result()->type.dtype;
+    if ((dtype != DType::F32 && dtype != DType::F64) || op.operand(0)->type.dtype != dtype || op.operand(1)->type.dtype != dtype || op.result()->type.size() == 0) return {};
+    ir::DotDims d = ir::dot_dims(op.attrs);
+    Roles left = roles_of(op.operand(0)->type, d.lhs_batch, d.lhs_contract), right = roles_of(op.operand(1)->type, d.rhs_batch, d.rhs_contract);
+    auto view = [&](size_t i, Roles& roles) {
+      std::optional<OperandView> v = usable_view(op.operand(i), roles, i == 0, forced);
+      if (v) return *v;
+      op.operands[i] = contiguous(b, op.operand(i), roles);
+      forced.insert(op.operand(i));
+      v = usable_view(op.operand(i), roles, i == 0, forced);
+      THALWEG_ASSERT(v, "a contiguous operand has a layout");
+      return *v;
+    };
+    OperandView a = view(0, left), c = view(1, right);
+    d = {left.batch, right.batch, left.contract, right.contract};
+    ir::set_dot_dims(op.attrs, d);
+    ProductPlan plan;
+    plan.lhs = codegen::canonical(a.base), plan.rhs = codegen::canonical(c.base);
+    exec::GemmCommand& g = plan.command;
+    g.wide = dtype == DType::F64;
+    g.m = a.free.extent(), g.n = c.free.extent(), g.k = a.contract.extent();
+    Layout la = *layout_of(a, true), lb = *layout_of(c, false);
+    g.trans_a = la.trans, g.lda = la.leading, g.trans_b = lb.trans, g.ldb = lb.leading, g.ldc = g.n;
+    g.a_offsets = batch_offsets(a), g.b_offsets = batch_offsets(c);
+    for (size_t i = 0; i < g.a_offsets.size(); ++i) g.c_offsets.push_back(static_cast<int64_t>(i) * g.m * g.n);
+    plans[&op] = std::move(plan);
+    return {};
+  });
+  return plans;
+}
+
+}  // namespace thalweg::compiler

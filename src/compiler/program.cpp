@@ -1,0 +1,290 @@
+// Function → program: fuse, make steps, place buffers, compile kernels.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "codegen/cpu/jit.h"
+#include "codegen/fusion.h"
+#include "compiler/heavy.h"
+#include "plan/arena.h"
+#include "support/error.h"
+
+namespace thalweg::compiler {
+namespace {
+
+using ir::OpCode;
+
+// Where a buffer lives, and when.
+struct Home {
+  enum class Kind : uint8_t { Argument, Output, Constant, Arena } kind = Kind::Arena;
+  size_t index = 0;
+  int64_t bytes = 0;
+  int first = -1, last = -1;
+};
+
+class Assembler {
+ public:
+  Assembler(ir::Function& function, const Options& options, const ir::Module* module) : function_(function), options_(options), module_(module) {}
+  exec::Program run();
+
+ private:
+  void make_steps();
+  void add_nest(const codegen::Nest& nest, const codegen::FusionResult& fusion);
+  void bind_outputs();
+  void find_homes();
+  void find_aliases();
+  bool may_alias(size_t argument, const ir::Value* output, int bytes_per_element) const;
+  void place_arena();
+  void emit_commands();
+  size_t constant(const ir::Literal& literal);
+  exec::Ref ref(const BufferKey& key) const;
+
+  ir::Function& function_;
+  const Options& options_;
+  const ir::Module* module_;
+  exec::Program program_;
+  HeavyContext context_;
+  ProductPlans products_;
+  std::vector<Step> steps_;
+  int temporaries_ = 0;
+  std::map<BufferKey, Home> homes_;
+  std::vector<std::pair<BufferKey, int64_t>> arena_;
+  std::map<BufferKey, int64_t> arena_offset_;
+  std::map<const ir::Value*, size_t> output_of_;
+};
+
+void Assembler::add_nest(const codegen::Nest& nest, const codegen::FusionResult& fusion) {
+  codegen::NestCode code = codegen::write_nest(nest, [&](const ir::Value* v) { return fusion.buffers.count(v) != 0; });
+  std::map<size_t, int> partial_buffers;
+  for (const codegen::NestPartial& partial : code.partials) partial_buffers[partial.arg] = temporaries_++;
+  auto part_of = [&](codegen::NestCode&& c, int partial_buffer) {
+    KernelPart part;
+    part.body = std::move(c.body), part.units = c.units, part.unit_cost = c.unit_cost;
+    for (size_t i = 0; i < c.args.size(); ++i) {
+      const codegen::NestArg& a = c.args[i];
+      StepArg arg{{a.value, -1}, a.bytes, a.role != codegen::NestArg::Role::Read, a.same_index};
+      if (a.role == codegen::NestArg::Role::Partial) {
+        arg.buffer = {nullptr, partial_buffer >= 0 ? partial_buffer : partial_buffers.at(i)};
+        arg.write = partial_buffer < 0;
+      }
+      part.args.push_back(arg);
+    }
+    Step step;
+    step.parts.push_back(std::move(part));
+    steps_.push_back(std::move(step));
+  };
+  std::vector<codegen::NestPartial> partials = code.partials;
+  part_of(std::move(code), -1);
+  for (const codegen::NestPartial& partial : partials) {
+    const ir::Op& op = *partial.result->def;
+    const ir::Value* initial = codegen::canonical(op.operands[op.results.size() + partial.result->index]);
+    part_of(codegen::write_combine(partial, initial), partial_buffers.at(partial.arg));
+  }
+}
+
+void Assembler::make_steps() {
+  products_ = plan_products(function_);
+  context_ = {&products_, &options_, module_, &program_.info};
+  codegen::FusionOptions fusion_options;
+  fusion_options.heavy = [&](const ir::Op& op) { return heavy_operands(op, context_); };
+  fusion_options.urgent = is_check;
+  codegen::FusionResult fusion = codegen::fuse(function_, fusion_options);
+  for (const codegen::Work& work : fusion.works) {
+    if (work.is_nest()) {
+      add_nest(work.nest, fusion);
+    } else {
+      add_heavy_steps(*work.op, context_, steps_);
+    }
+  }
+  std::erase_if(steps_, [](const Step& step) { return step.is_kernel() && std::all_of(step.parts.begin(), step.parts.end(), [](const KernelPart& p) { return p.units == 0; }); });
+  bundle(steps_);
+}
+
+size_t Assembler::constant(const ir::Literal& literal) {
+  std::vector<std::byte> bytes(static_cast<size_t>(literal.type.bytes()));
+  const size_t size = literal.data.size();
+  if (size > 0)
+    for (size_t at = 0; at < bytes.size(); at += size) std::copy(literal.data.begin(), literal.data.begin() + static_cast<int64_t>(std::min(size, bytes.size() - at)), bytes.begin() + static_cast<int64_t>(at));
+  program_.constants.push_back(std::move(bytes));
+  return program_.constants.size() - 1;
+}
+
+// The first output of a computed value is where it is computed; arguments are handed on; all others are copied at the end.
+void Assembler::bind_outputs() {
+  const auto& results = function_.body.terminator().operands;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const ir::Value* value = codegen::canonical(results[i]);
+    exec::OutputPlan plan;
+    plan.bytes = static_cast<size_t>(results[i]->type.is_tensor() ? results[i]->type.bytes() : 0);
+    if (!value->def) {
+      plan.alias = static_cast<int>(value->index), plan.forward = true;
+    } else if (value->def->code == OpCode::Constant || !output_of_.try_emplace(value, i).second) {
+      Step copy;
+      copy.name = "copy";
+      const size_t bytes = plan.bytes;
+      copy.call = [bytes](void* const* args) { std::memcpy(args[1], args[0], bytes); };
+      copy.args = {{{value, -1}, static_cast<int64_t>(bytes), false, false}, {{results[i], static_cast<int>(1'000'000 + i)}, static_cast<int64_t>(bytes), true, false}};
+      Home home;
+      home.kind = Home::Kind::Output, home.index = i, home.bytes = static_cast<int64_t>(bytes);
+      homes_[copy.args[1].buffer] = home;
+      if (bytes > 0) steps_.push_back(std::move(copy));
+    }
+    program_.outputs.push_back(plan);
+  }
+}
+
+void Assembler::find_homes() {
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    steps_[s].each_arg([&](const StepArg& arg, size_t) {
+      auto [it, fresh] = homes_.try_emplace(arg.buffer);
+      Home& home = it->second;
+      const ir::Value* value = arg.buffer.value;
+      if (fresh) {
+        home.bytes = arg.bytes;
+        if (value && !value->def) {
+          home.kind = Home::Kind::Argument, home.index = value->index;
+        } else if (value && output_of_.count(value)) {
+          home.kind = Home::Kind::Output, home.index = output_of_.at(value);
+        } else if (value && value->def->code == OpCode::Constant) {
+          home.kind = Home::Kind::Constant, home.index = constant(*value->def->attrs.literal("value"));
+        }
+      }
+      home.bytes = std::max(home.bytes, arg.bytes);
+      if (home.first < 0) home.first = static_cast<int>(s);
+      home.last = static_cast<int>(s);
+    });
+  }
+}
+
+// True when writing `output` over the argument's bytes destroys nothing that is still to be read, and no later command can fail.
+bool Assembler::may_alias(size_t argument, const ir::Value* output, int bytes_per_element) const {
+  const BufferKey in{function_.body.args[argument].get(), -1}, out{output, -1};
+  auto home = homes_.find(out);
+  if (home == homes_.end()) return false;
+  const int at = home->second.first;
+  for (size_t s = 0; s < steps_.size(); ++s)
+    if (steps_[s].fallible && static_cast<int>(s) >= at) return false;
+  auto uses = homes_.find(in);
+  if (uses == homes_.end()) return true;
+  if (uses->second.last < at) return true;
+  if (uses->second.last > at || !steps_[at].is_kernel()) return false;
+  std::set<size_t> readers, writers;
+  bool same = function_.body.args[argument]->type.dtype == output->type.dtype || ir::byte_size(function_.body.args[argument]->type.dtype) == bytes_per_element;
+  steps_[at].each_arg([&](const StepArg& arg, size_t part) {
+    if (arg.buffer == in) readers.insert(part), same &= arg.same_index;
+    if (arg.buffer == out) writers.insert(part), same &= arg.same_index;
+  });
+  return same && readers == writers && readers.size() == 1;
+}
+
+void Assembler::find_aliases() {
+  std::set<size_t> taken;
+  for (const exec::OutputPlan& plan : program_.outputs)
+    if (plan.forward) taken.insert(static_cast<size_t>(plan.alias));
+  // First arguments of the same type that the same command reads, then any that are no longer needed.
+  for (bool strict : {true, false}) {
+    for (size_t index = 0; index < program_.outputs.size(); ++index) {
+      const ir::Value* value = codegen::canonical(function_.body.terminator().operands[index]);
+      exec::OutputPlan& plan = program_.outputs[index];
+      if (!output_of_.count(value) || output_of_.at(value) != index) continue;
+      if (plan.alias >= 0 || plan.bytes == 0) continue;
+      for (size_t a = 0; a < function_.body.args.size(); ++a) {
+        const ir::Value* arg = function_.body.args[a].get();
+        if (taken.count(a) || !arg->type.is_tensor() || static_cast<size_t>(arg->type.bytes()) != plan.bytes || program_.argument_scalar[a]) continue;
+        auto uses = homes_.find({arg, -1});
+        auto written = homes_.find({value, -1});
+        if (strict && (uses == homes_.end() || written == homes_.end() || uses->second.last != written->second.first || arg->type.dtype != value->type.dtype)) continue;
+        if (!may_alias(a, value, static_cast<int>(ir::byte_size(value->type.dtype)))) continue;
+        plan.alias = static_cast<int>(a);
+        taken.insert(a);
+        break;
+      }
+    }
+  }
+}
+
+void Assembler::place_arena() {
+  std::vector<plan::Lifetime> lifetimes;
+  std::vector<BufferKey> keys;
+  std::set<BufferKey> seen;
+  for (const Step& step : steps_)
+    step.each_arg([&](const StepArg& arg, size_t) {
+      const Home& home = homes_.at(arg.buffer);
+      if (home.kind != Home::Kind::Arena || home.bytes == 0 || !seen.insert(arg.buffer).second) return;
+      lifetimes.push_back({home.bytes, home.first, home.last});
+      keys.push_back(arg.buffer);
+    });
+  plan::Placement placement = plan::place(lifetimes);
+  for (size_t i = 0; i < keys.size(); ++i) arena_offset_[keys[i]] = placement.offsets[i];
+  program_.arena_bytes = static_cast<size_t>(placement.total);
+}
+
+exec::Ref Assembler::ref(const BufferKey& key) const {
+  const Home& home = homes_.at(key);
+  switch (home.kind) {
+    case Home::Kind::Argument: return {program_.argument_slot(home.index), 0};
+    case Home::Kind::Output: return {program_.output_slot(home.index), 0};
+    case Home::Kind::Constant: return {program_.constant_slot(home.index), 0};
+    case Home::Kind::Arena: break;
+  }
+  auto it = arena_offset_.find(key);
+  return {program_.arena_slot(), it == arena_offset_.end() ? 0 : it->second};
+}
+
+void Assembler::emit_commands() {
+  std::vector<codegen::cpu::KernelSource> sources;
+  std::vector<size_t> commands;
+  for (const Step& step : steps_) {
+    auto refs = [&](const std::vector<StepArg>& args) {
+      std::vector<exec::Ref> out;
+      for (const StepArg& arg : args) out.push_back(ref(arg.buffer));
+      return out;
+    };
+    if (step.is_kernel()) {
+      KernelText text = kernel_text(step.parts);
+      exec::KernelCommand command;
+      command.units = text.units, command.grain = 2;
+      for (const KernelPart& part : step.parts)
+        for (const StepArg& arg : part.args) command.args.push_back(ref(arg.buffer));
+      sources.push_back({text.name, text.text});
+      commands.push_back(program_.commands.size());
+      program_.commands.push_back(std::move(command));
+      ++program_.info.kernels;
+    } else if (step.gemm) {
+      exec::GemmCommand command = *step.gemm;
+      command.a = ref(step.args[0].buffer), command.b = ref(step.args[1].buffer), command.c = ref(step.args[2].buffer);
+      program_.commands.push_back(std::move(command));
+      ++program_.info.library_calls;
+    } else {
+      program_.commands.push_back(exec::CallCommand{step.name, step.call, refs(step.args)});
+      if (step.opaque) ++program_.info.opaque_calls, program_.info.opaque_names.push_back(step.name);
+    }
+  }
+  std::vector<codegen::cpu::KernelFn> functions = codegen::cpu::compile(sources);
+  for (size_t i = 0; i < functions.size(); ++i) std::get<exec::KernelCommand>(program_.commands[commands[i]]).fn = functions[i];
+}
+
+exec::Program Assembler::run() {
+  for (const auto& arg : function_.body.args) {
+    const bool tensor = arg->type.is_tensor();
+    program_.argument_bytes.push_back(static_cast<size_t>(tensor ? arg->type.bytes() : 0));
+    program_.argument_scalar.push_back(tensor && arg->type.rank() == 0 && arg->type.bytes() <= 8);
+  }
+  make_steps();
+  bind_outputs();
+  find_homes();
+  find_aliases();
+  place_arena();
+  program_.info.temporary_bytes = program_.arena_bytes;
+  emit_commands();
+  return std::move(program_);
+}
+
+}  // namespace
+
+exec::Program compile_program(std::unique_ptr<ir::Function> function, const Options& options, const ir::Module* module) {
+  return Assembler(*function, options, module).run();
+}
+
+}  // namespace thalweg::compiler

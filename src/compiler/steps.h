@@ -1,0 +1,63 @@
+// The steps of a program before buffers have places: what each computes and which values it reads and writes.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "codegen/nest.h"
+#include "exec/program.h"
+
+namespace thalweg::compiler {
+
+// A buffer of the program before it has a place: a value's, or a temporary of one step or two.
+struct BufferKey {
+  const ir::Value* value = nullptr;
+  int temporary = -1;
+  auto operator<=>(const BufferKey&) const = default;
+};
+
+struct StepArg {
+  BufferKey buffer;
+  int64_t bytes = 0;
+  bool write = false;
+  bool same_index = false;  // read or written only at the element being computed, see codegen::NestArg
+};
+
+// One nest of a kernel step; `args` are its argument array.
+struct KernelPart {
+  std::string body;
+  std::vector<StepArg> args;
+  int64_t units = 0;
+  double unit_cost = 1;
+  double cost() const { return static_cast<double>(units) * unit_cost; }
+};
+
+// One command to be. Exactly one of parts, gemm, call is used.
+struct Step {
+  std::vector<KernelPart> parts;
+  std::optional<exec::GemmCommand> gemm;         // args: a, b, c
+  std::function<void(void* const* args)> call;   // args in order of `args`
+  std::string name;
+  std::vector<StepArg> args;                     // of gemm and call
+  bool fallible = false;
+  bool opaque = false;
+
+  bool is_kernel() const { return !parts.empty(); }
+  double cost() const;
+  // Calls fn for each argument, with the part's number (0 for gemm and call).
+  void each_arg(const std::function<void(const StepArg&, size_t part)>& fn) const;
+};
+
+// Moves small kernels that only feed the program's end to the end and merges independent small kernels into one.
+void bundle(std::vector<Step>& steps);
+
+// The text of a kernel of these parts: a range of slots of about equal cost over all parts, one after the other.
+struct KernelText {
+  std::string name, text;
+  int64_t units = 0;
+};
+KernelText kernel_text(const std::vector<KernelPart>& parts);
+
+}  // namespace thalweg::compiler

@@ -1,0 +1,163 @@
+// Running a program's commands, and launching it on a stream.
+#include "exec/program.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "libs/cpu/blas.h"
+#include "libs/cpu/parallel.h"
+#include "support/error.h"
+
+namespace thalweg::exec {
+namespace {
+
+// Resolves references of one command after the other into one reused array.
+class Runner {
+ public:
+  explicit Runner(void* const* slots) : slots_(slots) {}
+
+  void operator()(const KernelCommand& command) {
+    void* const* args = resolve(command.args);
+    if (command.units <= command.grain) {
+      command.fn(args, 0, command.units);
+    } else {
+      libs::cpu::parallel_for(command.units, command.grain, [&](int64_t begin, int64_t end) { command.fn(args, begin, end); });
+    }
+  }
+  void operator()(const GemmCommand& command) {
+    if (command.wide) {
+      gemm<double>(command);
+    } else {
+      gemm<float>(command);
+    }
+  }
+  void operator()(const CallCommand& command) { command.fn(resolve(command.args)); }
+
+ private:
+  void* address(const Ref& ref) const { return static_cast<char*>(slots_[ref.slot]) + ref.offset; }
+  void* const* resolve(const std::vector<Ref>& refs) {
+    args_.resize(std::max<size_t>(refs.size(), args_.size()));
+    for (size_t i = 0; i < refs.size(); ++i) args_[i] = address(refs[i]);
+    return args_.data();
+  }
+  template <class T>
+  void gemm(const GemmCommand& g) {
+    const T *a = static_cast<const T*>(address(g.a)), *b = static_cast<const T*>(address(g.b));
+    T* c = static_cast<T*>(address(g.c));
+    auto one = [&](int64_t i) {
+      libs::cpu::gemm(g.trans_a, g.trans_b, g.m, g.n, g.k, T(1), a + g.a_offsets[i], g.lda, b + g.b_offsets[i], g.ldb, T(0), c + g.c_offsets[i], g.ldc);
+    };
+    const int64_t batch = static_cast<int64_t>(g.a_offsets.size());
+    if (batch == 1) return one(0);
+    const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 19) / std::max<int64_t>(1, g.m * g.n * g.k));
+    libs::cpu::parallel_for(batch, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) one(i);
+    });
+  }
+
+  void* const* slots_;
+  std::vector<void*> args_;
+};
+
+// What one launch keeps until its work has run.
+struct Launch {
+  std::shared_ptr<const Program> program;
+  std::vector<void*> slots;
+  std::vector<uint64_t> scalars;
+  struct Copy {
+    void* to;
+    const void* from;
+    size_t bytes;
+  };
+  std::vector<Copy> copies;
+};
+
+class ProgramExecutable final : public Executable {
+ public:
+  explicit ProgramExecutable(Program program) : program_(std::make_shared<const Program>(std::move(program))) {}
+  const ExecutableInfo& info() const override { return program_->info; }
+  LaunchResult launch(runtime::Stream& stream, std::span<const Argument> arguments) const override;
+
+ private:
+  std::shared_ptr<const Program> program_;
+};
+
+LaunchResult ProgramExecutable::launch(runtime::Stream& stream, std::span<const Argument> arguments) const {
+  const Program& p = *program_;
+  THALWEG_ASSERT(arguments.size() == p.argument_bytes.size(), "arguments: ", arguments.size(), ", program takes ", p.argument_bytes.size());
+  auto launch = std::make_shared<Launch>();
+  launch->program = program_;
+  launch->slots.resize(p.slots());
+  launch->scalars.resize(arguments.size());
+  runtime::Submission submission(stream);
+  LaunchResult result;
+  result.outputs.resize(p.outputs.size());
+  std::vector<bool> handed_on(arguments.size(), false);
+  for (size_t i = 0; i < p.outputs.size(); ++i) {
+    const OutputPlan& plan = p.outputs[i];
+    const Argument* alias = plan.alias >= 0 ? &arguments[plan.alias] : nullptr;
+    const bool reuse = alias && alias->donated && alias->buffer && !handed_on[plan.alias] && alias->buffer->size() >= plan.bytes;
+    if (reuse) {
+      result.outputs[i] = alias->buffer;
+      handed_on[plan.alias] = true;
+    } else {
+      result.outputs[i] = stream.allocate(plan.bytes);
+    }
+    launch->slots[p.output_slot(i)] = result.outputs[i]->data();
+  }
+  runtime::BufferPtr arena;
+  if (p.arena_bytes > 0) {
+    arena = stream.allocate(p.arena_bytes);
+    launch->slots[p.arena_slot()] = arena->data();
+    submission.write(arena);
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Argument& argument = arguments[i];
+    if (!argument.buffer) {
+      THALWEG_ASSERT(p.argument_scalar[i], "argument ", i, " has no buffer");
+      launch->scalars[i] = argument.scalar;
+      launch->slots[i] = &launch->scalars[i];
+      continue;
+    }
+    THALWEG_ASSERT(argument.buffer->size() >= p.argument_bytes[i], "argument ", i, " has ", argument.buffer->size(), " bytes, program takes ", p.argument_bytes[i]);
+    launch->slots[i] = argument.buffer->data();
+    if (!handed_on[i]) submission.read(argument.buffer);
+  }
+  for (size_t i = 0; i < p.outputs.size(); ++i) {
+    submission.write(result.outputs[i]);
+    if (p.outputs[i].forward) {
+      void *to = launch->slots[p.output_slot(i)], *from = launch->slots[p.outputs[i].alias];
+      if (to != from) launch->copies.push_back({to, from, p.outputs[i].bytes});
+    }
+  }
+  for (size_t i = 0; i < p.constants.size(); ++i) launch->slots[p.constant_slot(i)] = const_cast<std::byte*>(p.constants[i].data());
+  submission.label("program");
+  submission.run([launch](void*) {
+    for (const Launch::Copy& copy : launch->copies) std::memcpy(copy.to, copy.from, copy.bytes);
+    run(*launch->program, launch->slots.data());
+  });
+  return result;
+}
+
+}  // namespace
+
+void run(const Program& program, void* const* slots) {
+  Runner runner(slots);
+  for (const Command& command : program.commands) std::visit(runner, command);
+}
+
+void run_nested(const Program& program, void* const* arguments, void* const* outputs) {
+  std::vector<void*> slots(program.slots());
+  std::copy(arguments, arguments + program.argument_bytes.size(), slots.begin());
+  std::copy(outputs, outputs + program.outputs.size(), slots.begin() + program.output_slot(0));
+  for (size_t i = 0; i < program.constants.size(); ++i) slots[program.constant_slot(i)] = const_cast<std::byte*>(program.constants[i].data());
+  std::unique_ptr<std::byte[]> arena(program.arena_bytes ? new std::byte[program.arena_bytes + 64] : nullptr);
+  slots[program.arena_slot()] = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(arena.get()) + 63) / 64 * 64);
+  for (size_t i = 0; i < program.outputs.size(); ++i)
+    if (program.outputs[i].forward) std::memmove(outputs[i], arguments[program.outputs[i].alias], program.outputs[i].bytes);
+  run(program, slots.data());
+}
+
+std::shared_ptr<const Executable> make_executable(Program program) { return std::make_shared<ProgramExecutable>(std::move(program)); }
+
+}  // namespace thalweg::exec
