@@ -3,11 +3,20 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/axis.h"
 #include "runtime/stream.h"
 
 namespace thalweg::runtime {
+
+// Bytes that a task touches, for backends and tools that watch them.
+struct Access {
+  const char* base = nullptr;
+  size_t bytes = 0;
+  bool writes = false;
+  uint64_t life = 0;  // which life of the memory: later lives have larger numbers
+};
 
 // One piece of work as a queue gets it.
 struct Task {
@@ -15,6 +24,7 @@ struct Task {
   Frontier waits;      // points of other axes that must have completed before the work starts
   uint64_t epoch = 0;  // its number on the queue's axis
   const char* label = "";
+  std::vector<Access> accesses;  // filled where Backend::wants_accesses()
 };
 
 // The queue behind one stream. Destroyed only after its last epoch has completed.
@@ -31,6 +41,9 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::unique_ptr<Queue> make_queue(Axis& axis) = 0;
+
+  // Whether tasks come with their accesses.
+  virtual bool wants_accesses() const { return false; }
 
   // Blocks the host until `epoch` of `axis` has completed.
   virtual void wait(Axis& axis, uint64_t epoch) { axis.done.wait(epoch); }

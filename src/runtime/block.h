@@ -57,6 +57,7 @@ class Block final : public Buffer {
     reads_.clear();
     set_state(BlockState::Live);
   }
+  void set_life(uint64_t life) { life_ = life; }
 
  private:
   std::atomic<BlockState> state_{BlockState::Unbacked};

@@ -31,6 +31,9 @@ class Buffer : public Counted<Buffer> {
   size_t size() const { return size_; }
   Device& device() const { return *device_; }
 
+  // A number of this allocation: larger than that of any earlier one of the device. 0 where nobody watches (Backend::wants_accesses).
+  uint64_t life() const { return life_; }
+
   // Blocks the calling host thread until every write submitted so far has completed; rethrows the error of a failed one.
   void wait_written() const;
   // Blocks until every read and write submitted so far has completed, so that the host may write. Rethrows nothing.
@@ -59,6 +62,7 @@ class Buffer : public Counted<Buffer> {
   void* data_;
   size_t size_;
   // Guarded by the ordering lock while the buffer is referenced; afterwards, with last_, its death frontier.
+  uint64_t life_ = 0;
   Frontier reads_;                                // since the last write
   Point last_;                                    // the last write; before the first one, the point at which the stream got the memory
   bool written_ = false;                          // last_ is a write that has not been cleared of its error

@@ -29,6 +29,7 @@ Pool::Pool(Backend& backend, Device& device, ReleaseLater release_later)
     : backend_(backend),
       device_(device),
       release_later_(std::move(release_later)),
+      watched_(backend.wants_accesses()),
       small_(backend, device, *this, kGranule, kSmallRange),
       large_(backend, device, *this, kLargeGranule, kLargeRange) {}
 
@@ -68,6 +69,8 @@ BufferPtr Pool::allocate(Lane& lane, size_t bytes, AllocFlags flags) {
   // The birth point: whatever this stream is ordered after by now, a later user on another stream must be as well.
   Axis& axis = lane.axis();
   block->start_life(bytes, Point{&axis, axis.submitted.load(std::memory_order_acquire)});
+  if (watched_) [[unlikely]]
+    block->set_life(1 + lives_.fetch_add(1, std::memory_order_relaxed));
   return BufferPtr(block);
 }
 
@@ -216,6 +219,7 @@ BufferPtr Pool::wrap(void* data, size_t bytes, std::function<void()> release) {
   block->release = std::make_unique<std::function<void()>>(std::move(release));
   block->start_life(bytes, Point{});
   block->set_state(BlockState::Wrapped);
+  if (watched_) block->set_life(1 + lives_.fetch_add(1, std::memory_order_relaxed));
   return BufferPtr(block.release());
 }
 

@@ -64,10 +64,12 @@ class Pool {
   Backend& backend_;
   Device& device_;
   const ReleaseLater release_later_;
+  const bool watched_;  // lives are numbered
   LiveBytes live_;
   std::atomic<size_t> limit_{0};
   std::atomic<bool> deterministic_{false};
   std::atomic<uint64_t> failed_releases_{0};
+  std::atomic<uint64_t> lives_{0};
   MemoryCounts counts_;  // but for what the lanes count; under the ordering lock
   Heap small_, large_;
   std::vector<std::unique_ptr<Lane>> lanes_;

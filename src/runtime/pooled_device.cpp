@@ -42,6 +42,7 @@ void DeviceStream::submit(const Submission& submission, Work work) {
   Task task;
   task.work = std::move(work);
   task.label = submission.label_;
+  if (device_.backend_->wants_accesses()) task.accesses = submission.accesses();
   std::lock_guard guard(ordering_lock());
   submission.add_waits(axis_, task.waits);
   task.epoch = axis_.next_epoch();

@@ -2,6 +2,7 @@
 #include "runtime/stream.h"
 
 #include "runtime/axis.h"
+#include "runtime/backend.h"
 #include "runtime/rules.h"
 
 namespace thalweg::runtime {
@@ -47,6 +48,14 @@ void Submission::record_uses(Point point) const {
     buffer->written_ = true;
     if (!buffer->named_) buffer->note_label(label_);
   }
+}
+
+std::vector<Access> Submission::accesses() const {
+  std::vector<Access> all;
+  auto add = [&](const BufferPtr& buffer, bool writes) { all.push_back({static_cast<const char*>(buffer->data()), buffer->size(), writes, buffer->life()}); };
+  for (const BufferPtr& buffer : reads_) add(buffer, false);
+  for (const BufferPtr& buffer : writes_) add(buffer, true);
+  return all;
 }
 
 }  // namespace thalweg::runtime

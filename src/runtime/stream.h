@@ -10,6 +10,7 @@
 namespace thalweg::runtime {
 
 class Axis;
+struct Access;
 
 // How an allocation may be satisfied.
 struct AllocFlags {
@@ -43,6 +44,7 @@ class Submission {
   void add_waits(Axis& axis, Frontier& waits) const;
   // Notes the uses by `point` in the buffers. Under the ordering lock.
   void record_uses(Point point) const;
+  std::vector<Access> accesses() const;
 
   Stream* stream_;
   const char* label_ = "";

@@ -1,0 +1,53 @@
+// A device without hardware: streams are queues that a scheduler steps one task at a time, memory is host memory that knows what is mapped.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/pooled_device.h"
+#include "runtime/sim/scheduler.h"
+
+namespace thalweg::runtime::sim {
+
+// What a simulated device is like.
+struct Options {
+  size_t page_bytes = 4096;
+  size_t range_bytes = size_t{256} << 20;   // addresses a heap
+  size_t memory_bytes = size_t{256} << 20;  // that can be committed
+  // Who steps; null: nothing runs until the host waits, then submissions run in their order. Must outlive the device.
+  Scheduler* scheduler = nullptr;
+  // The n-th call (from 1) of these fails; 0: none does.
+  uint64_t failing_reserve = 0, failing_commit = 0, failing_queue = 0;
+  int ordinal = 0;
+};
+
+class SimBackend;
+
+// One simulated device for one host thread: deterministic for a given program and scheduler.
+class SimDevice {
+ public:
+  explicit SimDevice(Options options = {});
+  ~SimDevice();
+  SimDevice(const SimDevice&) = delete;
+
+  PooledDevice& device() { return *device_; }
+  // Called before each step of the host program: lets the scheduler run what it likes first. `observes`: the step looks at what has completed
+  // (allocations and waits do).
+  void host_step(bool observes = true);
+  // Runs everything that is queued.
+  void run_all();
+  // The choices so far, e.g. "h h 2 1 h": make_replay() repeats them.
+  std::string schedule() const;
+  // Whether memory stands behind all of these bytes.
+  bool is_mapped(const void* base, size_t bytes) const;
+  uint64_t tasks_run() const;
+
+ private:
+  std::unique_ptr<PooledDevice> device_;
+  SimBackend* backend_;
+};
+
+// The device alone, for code that knows only Device: host waits run the submissions in their order.
+std::shared_ptr<Device> make_device(Options options = {});
+
+}  // namespace thalweg::runtime::sim
