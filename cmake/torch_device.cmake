@@ -47,8 +47,11 @@ target_compile_definitions(thalweg_torch PRIVATE
   THALWEG_TORCH_VERSION="${_torch_VERSION}" THALWEG_TORCH_MINOR="${_torch_minor}")
 target_link_libraries(thalweg_torch PRIVATE
   lazy ${_torch_FOLDER}/lib/libtorch_python.so ${_torch_FOLDER}/lib/libtorch_cpu.so ${_torch_FOLDER}/lib/libc10.so)
-# PyTorch's symbols are resolved when Python has loaded it; our own must all be there.
 target_link_options(thalweg_torch PRIVATE LINKER:--exclude-libs,ALL LINKER:--as-needed)
+# Python's symbols are resolved when it loads the module, so the linker lets undefined ones pass; our own must all be there.
+add_custom_command(TARGET thalweg_torch POST_BUILD VERBATIM
+  COMMENT "Looking for functions that are declared and used but nowhere defined"
+  COMMAND sh -c "! nm --dynamic --undefined-only --demangle '$<TARGET_FILE:thalweg_torch>' | grep thalweg::")
 
 # One translation unit with PyTorch's headers takes 15 to 20 seconds, so they are compiled once. ccache must be told that it may trust such a header.
 if(EXISTS ${CMAKE_SOURCE_DIR}/src/aten/torch_headers.h)
