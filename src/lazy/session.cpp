@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/printer.h"
 #include "lazy/session_state.h"
 #include "runtime/cpu/cpu_device.h"
 #include "support/hash.h"
@@ -380,6 +381,15 @@ void Session::set_budget(int64_t ops) {
 void Session::set_nan_guard(bool on) {
   std::lock_guard guard(state_->lock);
   state_->nan_guard = on;
+}
+
+std::string Session::pending_text() {
+  std::lock_guard guard(state_->lock);
+  Trace& trace = state_->thread_trace();
+  if (trace.pending.empty()) return "";
+  ir::Module module;
+  module.functions.push_back(lower(collect(trace.pending, state_->nan_guard), state_->nan_guard).function);
+  return ir::print(module);
 }
 
 std::vector<FlushRecord> Session::flushes() const {
