@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "runtime/backend.h"
+#include "runtime/race_checker.h"
 #include "runtime/rules.h"
 #include "support/error.h"
 
@@ -63,13 +64,14 @@ uint64_t Axis::next_epoch() {
 }
 
 void Axis::wait(uint64_t epoch) {
-  if (done.value() >= epoch) return;
+  if (is_done({this, epoch})) return;
   if (Backend* owner = backend.load(std::memory_order_acquire)) {
     THALWEG_CHECK(owner->running_here() != this, Device, "work on a stream waits for that stream itself: wait on the host, outside of the work");
     owner->wait(*this, epoch);
   } else {
     done.wait(epoch);
   }
+  is_done({this, epoch});
 }
 
 void Axis::fail(uint64_t epoch, std::exception_ptr error) {
@@ -111,6 +113,13 @@ std::exception_ptr Axis::take_error() {
   if (!has_errors_.load(std::memory_order_acquire)) return nullptr;
   std::lock_guard guard(errors_lock_);
   return std::exchange(unread_, nullptr);
+}
+
+bool is_done(const Point& point) {
+  if (point.axis == nullptr) return true;
+  if (point.axis->done.value() < point.epoch) return false;
+  if (RaceChecker* checker = race_checker.load(std::memory_order_relaxed)) [[unlikely]] checker->host_saw(point);
+  return true;
 }
 
 bool is_done(const Frontier& frontier) {

@@ -75,7 +75,7 @@ class Axis {
 };
 
 // True when the host has seen `point` complete.
-inline bool is_done(const Point& point) { return point.axis == nullptr || point.axis->done.value() >= point.epoch; }
+bool is_done(const Point& point);
 // True when every point of `frontier` has completed.
 bool is_done(const Frontier& frontier);
 

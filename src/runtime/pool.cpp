@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/race_checker.h"
 #include "runtime/rules.h"
 #include "support/error.h"
 
@@ -29,7 +30,7 @@ Pool::Pool(Backend& backend, Device& device, ReleaseLater release_later)
     : backend_(backend),
       device_(device),
       release_later_(std::move(release_later)),
-      watched_(backend.wants_accesses()),
+      watched_(backend.wants_accesses() || race_checker.load() != nullptr),
       small_(backend, device, *this, kGranule, kSmallRange),
       large_(backend, device, *this, kLargeGranule, kLargeRange) {}
 
@@ -174,6 +175,7 @@ Block* Pool::take_ahead(Lane& lane, size_t bytes) {
   }
   task.label = "wait for memory";
   task.epoch = lane.axis().next_epoch();
+  note_task(lane.axis(), task, std::source_location::current());
   lane.queue()->push(std::move(task));
   ++counts_.hidden_waits;
   return block;
@@ -225,6 +227,7 @@ BufferPtr Pool::wrap(void* data, size_t bytes, std::function<void()> release) {
 
 void Pool::recycle(Block* block) {
   if (block->state() == BlockState::Wrapped) return block->pool->release(block);
+  apply_foreign_rule(*block);
   block->lane->give(block);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/race_checker.h"
 #include "runtime/rules.h"
 
 namespace thalweg::runtime {
@@ -42,11 +43,12 @@ void DeviceStream::submit(const Submission& submission, Work work) {
   Task task;
   task.work = std::move(work);
   task.label = submission.label_;
-  if (device_.backend_->wants_accesses()) task.accesses = submission.accesses();
+  if (device_.backend_->wants_accesses() || race_checker.load(std::memory_order_relaxed)) task.accesses = submission.accesses();
   std::lock_guard guard(ordering_lock());
   submission.add_waits(axis_, task.waits);
   task.epoch = axis_.next_epoch();
   submission.record_uses({&axis_, task.epoch});
+  note_task(axis_, task, submission.site_);
   queue_->push(std::move(task));
 }
 
@@ -57,6 +59,7 @@ void DeviceStream::submit_after(const Frontier& waits, const char* label, Work w
   std::lock_guard guard(ordering_lock());
   for (const Point& point : waits) axis_.add_wait(point, task.waits);
   task.epoch = axis_.next_epoch();
+  note_task(axis_, task, std::source_location::current());
   queue_->push(std::move(task));
 }
 

@@ -13,12 +13,20 @@ enum class Rule {
   Count
 };
 
+class Block;
+
 #ifdef THALWEG_MUTATIONS
+// Changes what is remembered of a freed block, to act like another allocator; null: nothing.
+inline void (*foreign_free_rule)(Block& block) = nullptr;
+inline void apply_foreign_rule(Block& block) {
+  if (foreign_free_rule) foreign_free_rule(block);
+}
 // Which rules are off; only tests write it, and only while no device exists.
 inline std::array<bool, static_cast<int>(Rule::Count)> rules_off{};
 // True when `rule` is in force.
 inline bool holds(Rule rule) { return !rules_off[static_cast<int>(rule)]; }
 #else
+inline void apply_foreign_rule(Block&) {}
 // True when `rule` is in force: always.
 constexpr bool holds(Rule) { return true; }
 #endif

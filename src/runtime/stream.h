@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <functional>
+#include <source_location>
 #include <vector>
 
 #include "runtime/buffer.h"
@@ -29,7 +30,7 @@ using Work = std::function<void(void* native)>;
 // One piece of work and the buffers it touches. The waits that it needs are derived from them and inserted before it.
 class Submission {
  public:
-  explicit Submission(Stream& stream) : stream_(&stream) {}
+  explicit Submission(Stream& stream, std::source_location site = std::source_location::current()) : stream_(&stream), site_(site) {}
   Submission& read(BufferPtr buffer);
   Submission& write(BufferPtr buffer);
   // What the work is called in traces, race reports and errors. The text must live as long as the device.
@@ -47,6 +48,7 @@ class Submission {
   std::vector<Access> accesses() const;
 
   Stream* stream_;
+  std::source_location site_;  // for race reports
   const char* label_ = "";
   std::vector<BufferPtr> reads_, writes_;
 };

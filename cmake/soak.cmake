@@ -1,0 +1,12 @@
+# The soak and the mutation suite: the runtime built once more with switches for its ordering rules.
+if(NOT THALWEG_TESTS)
+  return()
+endif()
+file(GLOB _sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cpp ${CMAKE_SOURCE_DIR}/src/runtime/sim/*.cpp)
+add_library(runtime_mutable STATIC ${_sources} tests/soak/program.cpp tests/soak/foreign_rules.cpp)
+target_compile_definitions(runtime_mutable PUBLIC THALWEG_MUTATIONS)
+target_include_directories(runtime_mutable PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
+target_link_libraries(runtime_mutable PUBLIC support Threads::Threads)
+
+add_executable(soak tests/soak/main.cpp)
+target_link_libraries(soak PRIVATE runtime_mutable)

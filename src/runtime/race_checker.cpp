@@ -1,0 +1,165 @@
+// Vector clocks of streams and host, shadows of memory, and reports.
+#include "runtime/race_checker.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace thalweg::runtime {
+namespace {
+
+constexpr size_t kHistory = 4096;  // epochs of a timeline that later waits can learn from
+constexpr size_t kRecent = 64;     // epochs of a timeline that a picture can show
+constexpr size_t kRaces = 1000;
+
+}  // namespace
+
+void check_races(RaceChecker* checker) { race_checker.store(checker, std::memory_order_release); }
+
+RaceChecker::Timeline& RaceChecker::timeline(const Axis& axis) {
+  if (timelines_.size() <= axis.slot) timelines_.resize(axis.slot + 1);
+  Timeline& line = timelines_[axis.slot];
+  line.name = axis.name;
+  return line;
+}
+
+void RaceChecker::join_point(Clock& clock, const Point& point) {
+  if (point.axis == nullptr) return;
+  uint32_t slot = point.axis->slot;
+  clock.raise(slot, point.epoch);
+  if (slot >= timelines_.size()) return;
+  const auto& history = timelines_[slot].history;
+  auto after = std::upper_bound(history.begin(), history.end(), point.epoch, [](uint64_t epoch, const auto& entry) { return epoch < entry.first; });
+  if (after != history.begin()) clock.join(std::prev(after)->second);
+}
+
+uint32_t RaceChecker::note(const char* label, const std::source_location& site) {
+  auto [found, is_new] = note_index_.try_emplace({label, site.file_name(), site.line()}, static_cast<uint32_t>(notes_.size()));
+  if (is_new) notes_.push_back({label, std::string(site.file_name()) + ":" + std::to_string(site.line())});
+  return found->second;
+}
+
+void RaceChecker::submitted(const Axis& axis, uint64_t epoch, const Frontier& waits, const std::vector<Access>& accesses, const char* label,
+                            const std::source_location& site) {
+  std::lock_guard guard(lock_);
+  Timeline& line = timeline(axis);
+  line.now.join(host_);
+  for (const Point& point : waits) join_point(line.now, point);
+  line.now.raise(axis.slot, epoch);
+  line.history.emplace_back(epoch, line.now);
+  if (line.history.size() > kHistory) line.history.pop_front();
+  uint32_t index = note(label, site);
+  line.recent.emplace_back(epoch, index);
+  if (line.recent.size() > kRecent) line.recent.pop_front();
+  for (const Point& point : waits) line.waits.push_back({epoch, point.axis->slot, point.epoch});
+  while (line.waits.size() > kRecent) line.waits.pop_front();
+  for (const Access& access : accesses) touch(access, {axis.slot, epoch, index, access.writes, false, access.life}, line.now);
+}
+
+void RaceChecker::host_saw(const Point& point) {
+  std::lock_guard guard(lock_);
+  join_point(host_, point);
+}
+
+void RaceChecker::host_access(const Access& access, std::source_location site) {
+  std::lock_guard guard(lock_);
+  touch(access, {0, 0, note("host", site), access.writes, true, access.life}, host_);
+}
+
+// The shadow of the access's life of the memory. A new life takes the place of the parts of earlier ones that it overlaps, and remembers their accesses.
+std::map<const char*, RaceChecker::Shadow>::iterator RaceChecker::shadow_for(const Access& access) {
+  const char *begin = access.base, *end = begin + access.bytes;
+  auto found = shadows_.lower_bound(begin);
+  if (found != shadows_.end() && found->first == begin && found->second.life == access.life) return found;
+  Shadow fresh;
+  fresh.end = end;
+  fresh.life = access.life;
+  if (found != shadows_.begin() && std::prev(found)->second.end > begin) --found;
+  while (found != shadows_.end() && found->first < end) {
+    Shadow old = std::move(found->second);
+    const char* old_begin = found->first;
+    found = shadows_.erase(found);
+    fresh.before.insert(fresh.before.end(), old.touches.begin(), old.touches.end());
+    fresh.before.insert(fresh.before.end(), old.before.begin(), old.before.end());
+    if (old_begin < begin) {
+      Shadow left = old;
+      left.end = begin;
+      shadows_.emplace(old_begin, std::move(left));
+    }
+    if (old.end > end) found = shadows_.emplace(end, std::move(old)).first;
+  }
+  return shadows_.insert_or_assign(begin, std::move(fresh)).first;
+}
+
+void RaceChecker::compare(const std::vector<Touch>& earlier, const Touch& by, const Clock& now, const char* begin, const char* end) {
+  for (const Touch& touch : earlier) {
+    if (!touch.writes && !by.writes) continue;
+    // The host's own accesses come before whatever it submits later.
+    if (touch.by_host || (!by.by_host && touch.slot == by.slot && touch.epoch <= by.epoch) || now.at(touch.slot) >= touch.epoch) continue;
+    ++count_;
+    if (races_.size() == kRaces) continue;
+    Race race{side(touch), side(by), begin, static_cast<size_t>(end - begin)};
+    bool known = std::any_of(races_.begin(), races_.end(), [&](const Race& other) {
+      return other.first.label == race.first.label && other.second.label == race.second.label && other.first.site == race.first.site &&
+             other.second.site == race.second.site && other.first.stream == race.first.stream && other.second.stream == race.second.stream;
+    });
+    if (!known) races_.push_back(std::move(race));
+  }
+}
+
+void RaceChecker::touch(const Access& access, const Touch& by, const Clock& now) {
+  if (access.bytes == 0) return;
+  auto found = shadow_for(access);
+  Shadow& shadow = found->second;
+  compare(shadow.before, by, now, found->first, shadow.end);
+  compare(shadow.touches, by, now, found->first, shadow.end);
+  if (by.writes) {
+    // Whatever was not ordered before it has been reported; from here on it stands for them all.
+    shadow.before.clear();
+    shadow.touches.assign(1, by);
+    return;
+  }
+  for (Touch& other : shadow.touches) {
+    if (!other.writes && other.slot == by.slot && other.by_host == by.by_host) {
+      other = by;
+      return;
+    }
+  }
+  shadow.touches.push_back(by);
+}
+
+RaceSide RaceChecker::side(const Touch& touch) const {
+  std::string stream = touch.by_host ? "the host" : touch.slot < timelines_.size() ? timelines_[touch.slot].name : "?";
+  return {stream, notes_[touch.note].label, notes_[touch.note].site, touch.epoch, touch.slot, touch.life, touch.writes, touch.by_host};
+}
+
+std::vector<Race> RaceChecker::races() const {
+  std::lock_guard guard(lock_);
+  return races_;
+}
+
+void RaceChecker::clear() {
+  std::lock_guard guard(lock_);
+  count_ = 0;
+  races_.clear();
+  shadows_.clear();
+  timelines_.clear();
+  host_ = {};
+}
+
+std::string Race::text() const {
+  auto line = [](const RaceSide& side) {
+    std::ostringstream text;
+    text << (side.writes ? "write" : "read") << " by '" << side.label << "' (number " << side.epoch << " on " << side.stream << ", " << side.site << ")";
+    return text.str();
+  };
+  std::ostringstream text;
+  text << "race on " << bytes << " bytes at " << static_cast<const void*>(begin)
+       << (first.life == second.life ? "" : ": the memory was freed and reused while it was in use") << "\n  " << line(first) << "\n  " << line(second)
+       << "\n  missing: an edge from number " << first.epoch << " of " << first.stream << " to number " << second.epoch << " of " << second.stream
+       << "\n  would fix it: " << second.stream << (second.by_host ? " waits" : " is made to wait") << " for number " << first.epoch << " of " << first.stream
+       << " before '" << second.label << "'"
+       << (first.life == second.life ? ", by naming the buffer in both submissions" : ", by naming the buffer in every submission that uses it");
+  return text.str();
+}
+
+}  // namespace thalweg::runtime
