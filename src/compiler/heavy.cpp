@@ -2,6 +2,7 @@
 #include "compiler/heavy.h"
 
 #include <cstring>
+#include <sstream>
 
 #include "codegen/expression.h"
 #include "codegen/scalar_text.h"
@@ -30,12 +31,33 @@ const ir::Attributes& config_of(const ir::Op& op) {
   return empty;
 }
 
-// The text that a library call gets: the config itself, or its entry `config`.
+std::string attribute_text(const ir::Attribute& attribute) {
+  if (auto text = std::get_if<std::string>(&attribute.value)) return *text;
+  if (auto word = std::get_if<ir::EnumWord>(&attribute.value)) return word->word;
+  if (auto flag = std::get_if<bool>(&attribute.value)) return *flag ? "1" : "0";
+  if (auto integer = std::get_if<int64_t>(&attribute.value)) return std::to_string(*integer);
+  std::ostringstream out;
+  out.precision(17);
+  if (auto real = std::get_if<double>(&attribute.value)) {
+    out << *real;
+  } else if (auto ints = std::get_if<ir::Dims>(&attribute.value)) {
+    for (size_t i = 0; i < ints->size(); ++i) out << (i ? "," : "") << (*ints)[i];
+  } else {
+    raise(ErrorKind::Unsupported, "a library call's configuration holds text, numbers, flags and lists of integers only");
+  }
+  return out.str();
+}
+
+// The text that a library call gets: the config itself or its only entry `config`; else "name=value;" for each entry, sorted by name, as opaque.h says.
 std::string config_text(const ir::Op& op) {
   const ir::Attribute* config = op.attrs.find("backend_config");
   if (config)
     if (auto text = std::get_if<std::string>(&config->value)) return *text;
-  return config_of(op).string("config", "");
+  const ir::Attributes& entries = config_of(op);
+  if (entries.size() == 1 && entries.has("config")) return entries.string("config");
+  std::string out;
+  for (const auto& [name, value] : entries) out += name + "=" + attribute_text(value) + ";";
+  return out;
 }
 
 void add_part(codegen::NestCode&& code, std::vector<Step>& steps) {
