@@ -386,7 +386,9 @@ std::string Writer::loops(const std::string& before, const std::string& after, b
     }
     std::string loop = "for (int64_t " + var.name + " = " + low + "; " + var.name + " < " + high + "; ++" + var.name + ") {\n" + body + "}\n";
     if (var.extent == 1 && !(last && blocked_)) loop = "{\n" + body + "}\n";
-    if (last && vectorise && var.extent >= 4) loop = "#pragma clang loop vectorize(assume_safety)\n" + loop;
+    // Short rows that do not fill whole vectors are masked instead of finished one by one.
+    const bool masked = var.extent < 512 && var.extent % 32 != 0;
+    if (last && vectorise && var.extent >= 4) loop = std::string("#pragma clang loop vectorize(assume_safety)") + (masked ? " vectorize_predicate(enable)" : "") + "\n" + loop;
     text = last ? open + before + loop + after + close : loop;
   }
   return text;

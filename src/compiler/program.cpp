@@ -1,6 +1,8 @@
 // Function → program: fuse, make steps, place buffers, compile kernels.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -22,6 +24,13 @@ struct Home {
   int64_t bytes = 0;
   int first = -1, last = -1;
 };
+
+// For looking at: with THALWEG_DUMP_KERNELS=FOLDER every kernel's text goes to a file there.
+void dump(const std::vector<codegen::cpu::KernelSource>& sources) {
+  const char* folder = std::getenv("THALWEG_DUMP_KERNELS");
+  if (!folder) return;
+  for (const auto& source : sources) std::ofstream(std::string(folder) + "/" + source.name + ".cpp") << source.text;
+}
 
 class Assembler {
  public:
@@ -261,6 +270,7 @@ void Assembler::emit_commands() {
       if (step.opaque) ++program_.info.opaque_calls, program_.info.opaque_names.push_back(step.name);
     }
   }
+  dump(sources);
   std::vector<codegen::cpu::KernelFn> functions = codegen::cpu::compile(sources);
   for (size_t i = 0; i < functions.size(); ++i) std::get<exec::KernelCommand>(program_.commands[commands[i]]).fn = functions[i];
 }
