@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "ir/printer.h"
 #include "lazy/session_state.h"
@@ -50,7 +51,9 @@ Session::Session() : state_(new State) {
           } catch (const Error&) {
           }
       },
-      [] { get().state_->lock.unlock(); }, [] { get().state_->lock.unlock(); });
+      [] { get().state_->lock.unlock(); },
+      // The child's thread is not the owner that the recursive lock remembers, and nobody else is left to hold it.
+      [] { new (&get().state_->lock) std::recursive_mutex; });
 }
 
 runtime::Device& Session::State::use_device() {
