@@ -86,7 +86,7 @@ def _restore_storage(storage: Any, location: str) -> Any:
     if not location.startswith("xla"):
         return None
     device = device_module._check(location)
-    return torch.UntypedStorage(storage.nbytes(), device=device).copy_(storage, False)
+    return torch.empty(storage.nbytes(), dtype=torch.uint8, device=device).untyped_storage().copy_(storage, False)  # UntypedStorage refuses xla
 
 
 @_patch("serialization", "torch.load does not know the location xla", lambda: not _restores_xla())
