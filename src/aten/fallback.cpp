@@ -179,6 +179,18 @@ class Call {
   bool any_ours_ = false;
 };
 
+// The CPU's name for an operation that PyTorch keeps for devices outside of its tree, with its arguments put in the CPU's order; nothing for others.
+std::optional<c10::OperatorHandle> host_equivalent(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  const std::string& name = op.schema().name();
+  auto& dispatcher = c10::Dispatcher::singleton();
+  if (name == "aten::convolution_overrideable") return dispatcher.findSchemaOrThrow("aten::convolution", "");
+  if (name != "aten::convolution_backward_overrideable") return std::nullopt;
+  const auto frame = stack.end() - static_cast<int64_t>(op.schema().arguments().size());
+  const std::vector<int64_t> bias_sizes = {frame[0].toTensor().size(1)};
+  stack.insert(frame + 3, c10::IValue(bias_sizes));
+  return dispatcher.findSchemaOrThrow("aten::convolution_backward", "");
+}
+
 void boxed_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) { run_fallback(op, stack); }
 
 }  // namespace
@@ -189,7 +201,8 @@ void raise_mixed_devices(const at::Tensor& other) {
 
 void run_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   count(op);
-  Call(op, stack).run();
+  const auto equivalent = host_equivalent(op, *stack);
+  Call(equivalent ? *equivalent : op, stack).run();
 }
 
 std::map<std::string, std::map<std::string, int64_t>> fallback_counts() {

@@ -9,10 +9,9 @@ namespace {
 using torch::jit::Stack;
 
 at::Tensor meta_like(const at::Tensor& tensor) {
-  if (!tensor.defined()) return tensor;
-  at::Tensor meta = at::detail::empty_strided_meta(tensor.sizes(), tensor.strides(), tensor.scalar_type());
-  if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) meta.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return meta;
+  // A wrapped number stays on the CPU: meta kernels take it there, and those written in Python assert that it is.
+  if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return tensor;
+  return at::detail::empty_strided_meta(tensor.sizes(), tensor.strides(), tensor.scalar_type());
 }
 
 c10::IValue meta_value(const c10::IValue& value) {
