@@ -10,3 +10,8 @@ target_link_libraries(runtime_mutable PUBLIC support Threads::Threads)
 
 add_executable(soak tests/soak/main.cpp)
 target_link_libraries(soak PRIVATE runtime_mutable)
+
+add_executable(mutation_suite tests/soak/mutation_main.cpp tests/soak/soak_test.cpp tests/runtime/sim/adversarial_test.cpp tests/runtime/sim/explorer_test.cpp)
+target_link_libraries(mutation_suite PRIVATE runtime_mutable GTest::gtest)
+add_test(NAME mutation_suite COMMAND mutation_suite)
+set_tests_properties(mutation_suite PROPERTIES TIMEOUT 600)

@@ -138,6 +138,7 @@ Axis& open_axis(std::string name, Backend& backend) {
     axis = all.axes.back().get();
   }
   axis->name = std::move(name);
+  axis->opened_after = axis->submitted.load();
   axis->take_error();
   axis->backend.store(&backend, std::memory_order_release);
   return *axis;

@@ -33,9 +33,12 @@ class Axis {
   std::atomic<Backend*> backend{nullptr};  // of that stream; null while closed
   std::atomic<uint64_t> submitted{0};      // epochs given out; written under the ordering lock
   Gate done;                               // epochs completed
+  uint64_t opened_after = 0;               // epochs of earlier timelines of the slot, which completed before it was closed; guarded by the ordering lock
 
   // True when `point` is past for all work that this axis gets from now on, whatever has completed. Under the ordering lock.
-  bool is_after(const Point& point) const { return point.axis == nullptr || point.axis == this || known_.at(point.axis->slot) >= point.epoch; }
+  bool is_after(const Point& point) const {
+    return point.axis == nullptr || point.axis == this || known_.at(point.axis->slot) >= point.epoch || point.epoch <= point.axis->opened_after;
+  }
   // Notes that later work of this axis is ordered after `point`, and after all that its axis knew there. Under the ordering lock.
   void learn(const Point& point);
   // Puts `point` into `waits` unless this axis is after it or it has completed. Under the ordering lock.

@@ -2,7 +2,6 @@
 #include "runtime/race_checker.h"
 
 #include <algorithm>
-#include <sstream>
 
 namespace thalweg::runtime {
 namespace {
@@ -144,22 +143,6 @@ void RaceChecker::clear() {
   shadows_.clear();
   timelines_.clear();
   host_ = {};
-}
-
-std::string Race::text() const {
-  auto line = [](const RaceSide& side) {
-    std::ostringstream text;
-    text << (side.writes ? "write" : "read") << " by '" << side.label << "' (number " << side.epoch << " on " << side.stream << ", " << side.site << ")";
-    return text.str();
-  };
-  std::ostringstream text;
-  text << "race on " << bytes << " bytes at " << static_cast<const void*>(begin)
-       << (first.life == second.life ? "" : ": the memory was freed and reused while it was in use") << "\n  " << line(first) << "\n  " << line(second)
-       << "\n  missing: an edge from number " << first.epoch << " of " << first.stream << " to number " << second.epoch << " of " << second.stream
-       << "\n  would fix it: " << second.stream << (second.by_host ? " waits" : " is made to wait") << " for number " << first.epoch << " of " << first.stream
-       << " before '" << second.label << "'"
-       << (first.life == second.life ? ", by naming the buffer in both submissions" : ", by naming the buffer in every submission that uses it");
-  return text.str();
 }
 
 }  // namespace thalweg::runtime

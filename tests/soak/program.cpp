@@ -108,7 +108,7 @@ class Run {
  public:
   Run(const Program& program, runtime::sim::Scheduler& scheduler)
       : program_(program),
-        sim_({.page_bytes = 1024, .range_bytes = size_t{64} << 20, .memory_bytes = program.memory_bytes, .scheduler = &scheduler}),
+        sim_({.page_bytes = 256, .range_bytes = size_t{64} << 20, .memory_bytes = program.memory_bytes, .scheduler = &scheduler}),
         buffers_(256),
         tags_(256) {
     sim_.device().set_memory_limit(program.limit);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "support/error.h"
+
 namespace thalweg::runtime::sim {
 
 // Two steps commute when neither can see that the other came first: they touch no byte that either writes. The host's step commutes with a task unless
@@ -34,7 +36,12 @@ bool Explorer::choose_awake(Node& node) const {
 
 size_t Explorer::choose(std::span<const Choice> choices) {
   if (redundant_) return 0;
-  if (depth_ < path_.size()) return path_[depth_++].chosen;
+  if (depth_ < path_.size()) {
+    const Node& node = path_[depth_++];
+    bool alike = node.choices.size() == choices.size() && node.choices[node.chosen].actor == choices[node.chosen].actor;
+    THALWEG_ASSERT(alike, "a program under search behaves differently for the same schedule, at step ", depth_);
+    return node.chosen;
+  }
   Node node;
   for (const Choice& choice : choices) node.choices.push_back({choice.actor, choice.observes, {choice.accesses.begin(), choice.accesses.end()}});
   if (!path_.empty()) {

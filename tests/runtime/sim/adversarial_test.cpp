@@ -1,0 +1,609 @@
+// Cases that have broken allocators, by number, on the simulated device under every scheduler.
+//
+// Not here, with the reason: 12, 13 (there are no events to misuse: waits are derived and name epochs), 18, 22, 23, 60 (need threads: with the CPU
+// device), 19, 20, 35 to 37, 39, 58, 63 (second half), 67 to 73 (need the CUDA device), 40 to 57 (with DLPack), 74 to 77 (with the soak, whose build
+// can break the rules).
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "tests/runtime/sim/world.h"
+
+namespace thalweg::runtime::sim {
+namespace {
+
+ErrorKind kind_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return ErrorKind::Internal;
+}
+
+// --- The seed, and streams
+
+TEST(AdversarialTest, Case01CopyLandsInFreedTemporary) {
+  under_all([](World& w) {
+    BufferPtr temporary = w.allocate(w.compute());
+    w.stamp(w.compute(), temporary, 1);
+    w.expect(w.compute(), temporary, 1);
+    w.free(temporary);
+    BufferPtr input = w.allocate(w.copy());
+    w.stamp(w.copy(), input, 2);
+    w.expect(w.compute(), input, 2);
+  });
+}
+
+TEST(AdversarialTest, Case02SourceOfACopyFreedAtEnqueue) {
+  under_all([](World& w) {
+    BufferPtr result = w.allocate(w.compute()), landing = w.allocate(w.copy());
+    w.stamp(w.compute(), result, 1);
+    w.move(w.copy(), result, landing, 1);
+    w.free(result);
+    BufferPtr next = w.allocate(w.compute());
+    w.stamp(w.compute(), next, 2);
+    w.host_expect(landing, 1);
+  });
+}
+
+TEST(AdversarialTest, Case03SendBufferOfACollectiveFreed) {
+  under_all([](World& w) {
+    auto collective = w.stream("collective");
+    BufferPtr gradient = w.allocate(w.compute()), sum = w.allocate(*collective);
+    w.stamp(w.compute(), gradient, 1);
+    w.move(*collective, gradient, sum, 1);
+    w.free(gradient);
+    BufferPtr temporary = w.allocate(w.compute());
+    w.stamp(w.compute(), temporary, 2);
+    w.expect(w.compute(), sum, 1);
+  });
+}
+
+TEST(AdversarialTest, Case04ReceiveBufferOfACollectiveFreedBeforeTheJoin) {
+  under_all([](World& w) {
+    auto collective = w.stream("collective");
+    BufferPtr received = w.allocate(w.compute());
+    w.stamp(*collective, received, 1);
+    w.free(received);
+    BufferPtr next = w.allocate(w.compute());
+    w.stamp(w.compute(), next, 2);
+    w.expect(w.compute(), next, 2);
+  });
+}
+
+TEST(AdversarialTest, Case05ScratchOfAThirdStream) {
+  under_all([](World& w) {
+    auto tuner = w.stream("tuner");
+    BufferPtr live = w.allocate(w.compute());
+    w.stamp(w.compute(), live, 1);
+    w.expect(w.copy(), live, 1);
+    w.free(live);
+    BufferPtr scratch = w.allocate(*tuner);
+    w.stamp(*tuner, scratch, 2);
+    w.free(scratch);
+    BufferPtr after = w.allocate(w.compute());
+    w.stamp(w.compute(), after, 3);
+    w.expect(*tuner, after, 3);
+  });
+}
+
+TEST(AdversarialTest, Case06ErrorBetweenStartAndEndOfACollective) {
+  under_all([](World& w) {
+    auto collective = w.stream("collective");
+    BufferPtr gradient = w.allocate(w.compute()), sum = w.allocate(*collective);
+    w.stamp(w.compute(), gradient, 1);
+    Submission(*collective).read(gradient).write(sum).run([](void*) { raise(ErrorKind::Vendor, "the peer is gone"); });
+    w.expect(*collective, gradient, 1);
+    w.free(gradient);
+    BufferPtr next = w.allocate(w.compute());
+    w.stamp(w.compute(), next, 2);
+    w.expect(w.compute(), next, 2);
+    EXPECT_EQ(kind_of([&] { sum->wait_written(); }), ErrorKind::Vendor);
+  });
+}
+
+TEST(AdversarialTest, Case07ErrorAfterAPartialLaunch) {
+  under_all([](World& w) {
+    BufferPtr kept = w.allocate(w.compute());
+    w.stamp(w.compute(), kept, 1);
+    try {
+      BufferPtr a = w.allocate(w.compute()), b = w.allocate(w.copy());
+      w.move(w.compute(), kept, a, 1);
+      w.stamp(w.copy(), b, 3);
+      raise(ErrorKind::Internal, "the host gives up in the middle");
+    } catch (const Error&) {
+    }
+    BufferPtr c = w.allocate(w.copy()), d = w.allocate(w.compute());
+    w.stamp(w.copy(), c, 4);
+    w.stamp(w.compute(), d, 5);
+    w.host_expect(c, 4);
+    w.host_expect(d, 5);
+    w.host_expect(kept, 1);
+  });
+}
+
+// Memory of one page, so that nobody gets fresh memory; a and c are the only streams that want it.
+Options one_page() { return {.page_bytes = 4096, .range_bytes = 1 << 20, .memory_bytes = 4096}; }
+constexpr AllocFlags kNoWaits{.no_hidden_wait = true, .deterministic = true};
+
+TEST(AdversarialTest, Case08AnEdgeThroughAThirdStreamIsEnough) {
+  under_all(
+      [](World& w) {
+        auto b = w.stream("b"), c = w.stream("c");
+        BufferPtr x = w.allocate(w.compute(), 2048), y = w.allocate(*b, 2048);
+        w.stamp(w.compute(), x, 1);
+        w.move(*b, x, y, 1);       // after the stamp
+        w.expect(*c, y, 1);        // after the move
+        void* address = x->data();
+        w.free(x);
+        BufferPtr z = w.allocate(*c, 2048, kNoWaits);
+        if (z->data() != address) w.set_fault("not the freed memory");
+        w.stamp(*c, z, 2);
+        w.expect(*c, z, 2);
+        if (w.device().memory_counts().hidden_waits != 0) w.set_fault("a wait was made that was not needed");
+      },
+      one_page());
+}
+
+TEST(AdversarialTest, Case09WithoutTheEdgeTheStreamWaits) {
+  under_all(
+      [](World& w) {
+        auto b = w.stream("b"), c = w.stream("c");
+        BufferPtr x = w.allocate(w.compute(), 2048), y = w.allocate(*b, 2048);
+        w.stamp(w.compute(), x, 1);
+        w.move(*b, x, y, 1);
+        w.free(x);
+        EXPECT_EQ(kind_of([&] { c->allocate(2048, kNoWaits); }), ErrorKind::OutOfMemory);
+        BufferPtr z = w.allocate(*c, 2048, {.deterministic = true});
+        w.stamp(*c, z, 2);
+        w.expect(*c, z, 2);
+        w.host_expect(y, 1);
+        if (w.device().memory_counts().hidden_waits != 1) w.set_fault("the stream was not made to wait");
+      },
+      one_page());
+}
+
+TEST(AdversarialTest, Case10AnEdgeFromBeforeTheLastUseIsNotEnough) {
+  under_all(
+      [](World& w) {
+        auto b = w.stream("b"), c = w.stream("c");
+        BufferPtr x = w.allocate(*b, 2048), y = w.allocate(*b, 1024);
+        w.stamp(*b, x, 1);
+        w.stamp(*b, y, 2);
+        w.expect(*c, y, 2);   // the edge
+        w.expect(*b, x, 1);   // the last use, after it
+        w.free(x);
+        EXPECT_EQ(kind_of([&] { c->allocate(2048, kNoWaits); }), ErrorKind::OutOfMemory);
+        BufferPtr z = w.allocate(*c, 2048, {.deterministic = true});
+        w.stamp(*c, z, 3);
+        w.host_expect(z, 3);
+      },
+      one_page());
+}
+
+// A stream that waited for an early point of another one knows what was ordered before that point, not what that stream waited for later.
+TEST(AdversarialTest, Case11AWaitTeachesOnlyWhatWasKnownAtItsPoint) {
+  under_all(
+      [](World& w) {
+        auto b = w.stream("b"), c = w.stream("c");
+        BufferPtr early = w.allocate(*b, 1024), x = w.allocate(w.compute(), 2048);
+        w.stamp(*b, early, 1);
+        w.stamp(w.compute(), x, 2);
+        w.expect(*b, x, 2);       // b is after compute only from here on
+        w.expect(*c, early, 1);   // c is after the first step of b
+        w.expect(w.compute(), x, 2);
+        BufferPtr own = w.allocate(w.compute(), 256);
+        w.stamp(w.compute(), own, 7);
+        w.expect(*b, own, 7);     // b is now after every use of x but its own, which is earlier
+        w.free(x);
+        EXPECT_EQ(kind_of([&] { c->allocate(2048, kNoWaits); }), ErrorKind::OutOfMemory);
+        BufferPtr z = w.allocate(*b, 2048, kNoWaits);  // b itself may have it
+        w.stamp(*b, z, 3);
+        w.host_expect(z, 3);
+      },
+      one_page());
+}
+
+TEST(AdversarialTest, Case11bAStaleWaitDoesNotHideAReuse) {
+  under_all([](World& w) {
+    auto b = w.stream("b"), c = w.stream("c");
+    BufferPtr early = w.allocate(*b);
+    w.stamp(*b, early, 1);
+    BufferPtr x = w.allocate(w.compute());
+    w.stamp(w.compute(), x, 2);
+    w.expect(*b, x, 2);
+    w.expect(*c, early, 1);
+    w.expect(*c, x, 2);  // must still wait for compute
+  });
+}
+
+TEST(AdversarialTest, Case14ALongStreamDoesNotBlockTheOthersMemory) {
+  World w({.page_bytes = 4096, .memory_bytes = 16384});
+  auto slow = w.stream("slow");
+  std::vector<BufferPtr> used;
+  for (int i = 0; i < 8; ++i) used.push_back(w.allocate(w.compute(), 1024));
+  for (BufferPtr& buffer : used) w.stamp(*slow, buffer, 1);
+  used.clear();  // all wait for the slow stream
+  for (int i = 0; i < 8; ++i) used.push_back(w.allocate(w.compute(), 1024));
+  for (BufferPtr& buffer : used) w.stamp(w.copy(), buffer, 2);
+  for (BufferPtr& buffer : used) buffer.reset();
+  uint64_t before = w.sim().tasks_run();
+  w.copy().allocate(64);
+  for (int i = 0; i < 8; ++i) used[i] = w.allocate(w.copy(), 1024, {.no_growth = true, .deterministic = true});
+  EXPECT_EQ(w.sim().tasks_run(), before) << "the host waited";
+}
+
+TEST(AdversarialTest, Case15MemoryOfAnIdleStreamIsFoundUnderPressure) {
+  World w({.page_bytes = 4096, .memory_bytes = 8192});
+  {
+    std::vector<BufferPtr> many;
+    for (int i = 0; i < 8; ++i) many.push_back(w.allocate(w.copy(), 1024));
+  }
+  std::vector<BufferPtr> many;
+  for (int i = 0; i < 8; ++i) many.push_back(w.allocate(w.compute(), 1024));
+  EXPECT_EQ(w.device().memory_counts().failures, 0u);
+}
+
+TEST(AdversarialTest, Case16AStreamEndsWithPendingWork) {
+  under_all([](World& w) {
+    BufferPtr kept;
+    {
+      auto shorter = w.stream("short");
+      kept = w.allocate(*shorter);
+      BufferPtr gone = w.allocate(*shorter);
+      w.stamp(*shorter, gone, 1);
+      w.move(*shorter, gone, kept, 1);
+    }
+    BufferPtr next = w.allocate(w.compute());
+    w.stamp(w.compute(), next, 2);
+    w.host_expect(kept, 1);
+    w.host_expect(next, 2);
+  });
+}
+
+TEST(AdversarialTest, Case17AStreamInTheSlotOfAnother) {
+  under_all([](World& w) {
+    auto first = w.stream("first");
+    BufferPtr kept = w.allocate(*first), pending = w.allocate(*first);
+    w.stamp(*first, kept, 1);
+    w.stamp(*first, pending, 2);
+    w.expect(w.compute(), pending, 2);
+    first.reset();
+    auto second = w.stream("second");
+    w.free(pending);  // last used on compute, allocated in the slot that is now another's
+    BufferPtr fresh = w.allocate(*second);
+    w.stamp(*second, fresh, 3);
+    w.expect(w.copy(), kept, 1);
+    w.free(kept);
+    BufferPtr other = w.allocate(*second);
+    w.stamp(*second, other, 4);
+    w.expect(w.compute(), fresh, 3);
+    w.host_expect(other, 4);
+  });
+}
+
+TEST(AdversarialTest, Case21FreedInsideWork) {
+  under_all([](World& w) {
+    auto held = std::make_shared<BufferPtr>(w.allocate(w.compute()));
+    w.stamp(w.compute(), *held, 1);
+    w.expect(w.copy(), *held, 1);
+    Submission(w.compute()).run([held](void*) { held->reset(); });
+    held.reset();
+    BufferPtr next = w.allocate(w.compute());
+    w.stamp(w.compute(), next, 2);
+    w.expect(w.copy(), next, 2);
+  });
+}
+
+TEST(AdversarialTest, Case24TheHostRunsFarAhead) {
+  World w({});
+  BufferPtr value = w.allocate(w.compute());
+  w.stamp(w.compute(), value, 1);
+  for (int i = 0; i < 50'000; ++i) {
+    BufferPtr next = w.allocate(i % 2 ? w.compute() : w.copy());
+    w.move(i % 2 ? w.compute() : w.copy(), value, next, 1);
+    value = next;
+  }
+  w.host_expect(value, 1);
+  EXPECT_EQ(w.fault(), "");
+  EXPECT_LT(w.device().memory().reserved, size_t{8} << 20);
+}
+
+// --- Frontiers
+
+TEST(AdversarialTest, Case25ManyStreamsUseOneBuffer) {
+  for (int streams : {1, 2, 4, 5, 64, 1000}) {
+    RaceChecker checker;
+    if (streams < 1000) check_races(&checker);
+    auto scheduler = make_scheduler("newest-first", 1);
+    Options options{.scheduler = scheduler.get()};
+    {
+      World w(options);
+      std::vector<std::unique_ptr<Stream>> made;
+      for (int i = 0; i < streams; ++i) made.push_back(w.stream("reader"));
+      BufferPtr shared = w.allocate(w.compute());
+      w.stamp(w.compute(), shared, 1);
+      for (auto& stream : made) w.expect(*stream, shared, 1);
+      w.free(shared);
+      BufferPtr next = w.allocate(w.compute());
+      w.stamp(w.compute(), next, 2);
+      w.finish();
+      EXPECT_EQ(w.fault(), "") << streams << " streams";
+    }
+    check_races(nullptr);
+    EXPECT_EQ(checker.count(), 0u) << streams << " streams";
+  }
+}
+
+TEST(AdversarialTest, Case27JoinedAndSplitBlocksKeepTheirFrontiers) {
+  // Two neighbours, one used on compute alone and one on another stream as well; together they make a block that both uses hold back.
+  under_all(
+      [](World& w) {
+        auto other = w.stream("other");
+        BufferPtr a = w.allocate(w.compute(), 1024), b = w.allocate(w.compute(), 1024), c = w.allocate(w.compute(), 2048);
+        w.stamp(w.compute(), a, 1);
+        w.stamp(w.compute(), b, 2);
+        w.expect(*other, a, 1);
+        w.expect(*other, b, 2);
+        w.free(a);
+        w.free(b);
+        BufferPtr joined = w.allocate(w.copy(), 2048);
+        w.stamp(w.copy(), joined, 3);
+        w.host_expect(joined, 3);
+        w.free(joined);
+        w.stamp(*other, c, 5);
+        w.free(c);
+        std::vector<BufferPtr> parts;
+        for (int i = 0; i < 4; ++i) {
+          parts.push_back(w.allocate(w.copy(), 512));
+          w.stamp(w.copy(), parts.back(), 10 + i);
+        }
+        for (int i = 0; i < 4; ++i) w.expect(w.copy(), parts[i], 10 + i);
+      },
+      one_page());
+}
+
+TEST(AdversarialTest, Case27bPartsOfAPendingBlockGoToDifferentStreams) {
+  under_all(
+      [](World& w) {
+        auto other = w.stream("other");
+        BufferPtr whole = w.allocate(w.compute(), 4096);
+        w.stamp(w.compute(), whole, 1);
+        w.expect(w.compute(), whole, 1);
+        w.free(whole);
+        BufferPtr a = w.allocate(w.copy(), 2048), b = w.allocate(*other, 2048);
+        w.stamp(w.copy(), a, 2);
+        w.stamp(*other, b, 3);
+        w.expect(w.copy(), a, 2);
+        w.expect(*other, b, 3);
+      },
+      one_page());
+}
+
+TEST(AdversarialTest, Case28ALaterPointCoversEarlierOnes) {
+  World w({});
+  BufferPtr a = w.allocate(w.compute()), b = w.allocate(w.compute()), c = w.allocate(w.copy());
+  w.stamp(w.compute(), a, 1);
+  w.stamp(w.compute(), b, 2);
+  w.move(w.copy(), b, c, 2);
+  w.expect(w.copy(), a, 1);  // nothing more to wait for
+  w.host_expect(c, 2);
+  EXPECT_EQ(w.sim().tasks_run(), 3u);
+}
+
+TEST(AdversarialTest, Case29FailedWorkStillFreesItsMemory) {
+  World w({.page_bytes = 4096, .memory_bytes = 4096});
+  for (int i = 0; i < 10; ++i) {
+    BufferPtr a = w.allocate(w.compute(), 4096);
+    Submission(w.copy()).write(a).run([](void*) { raise(ErrorKind::Device, "on purpose"); });
+  }
+  EXPECT_EQ(w.device().memory().live, 0u);
+}
+
+TEST(AdversarialTest, Case30DeterministicAllocationsHaveTheSameAddressesInEverySchedule) {
+  std::set<std::vector<size_t>> seen;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    auto scheduler = make_scheduler("random", seed);
+    World w({.scheduler = scheduler.get()});
+    std::mt19937_64 random(7);
+    std::vector<BufferPtr> buffers(8);
+    std::vector<size_t> offsets;
+    const char* base = nullptr;
+    for (int i = 0; i < 200; ++i) {
+      BufferPtr& buffer = buffers[random() % buffers.size()];
+      Stream& stream = random() % 2 ? w.compute() : w.copy();
+      if (!buffer) {
+        buffer = w.allocate(stream, 256 << random() % 5, {.deterministic = true});
+        if (!base) base = static_cast<const char*>(buffer->data());
+        offsets.push_back(static_cast<size_t>(static_cast<const char*>(buffer->data()) - base));
+      } else if (random() % 2) {
+        w.stamp(stream, buffer, i);
+      } else {
+        w.free(buffer);
+      }
+    }
+    seen.insert(offsets);
+  }
+  EXPECT_EQ(seen.size(), 1u);
+}
+
+TEST(AdversarialTest, Case31OnlyCompletionThatTheHostSawCounts) {
+  World w({});
+  BufferPtr a = w.allocate(w.compute(), 1024);
+  void* address = a->data();
+  w.stamp(w.copy(), a, 1);
+  a.reset();
+  BufferPtr b = w.allocate(w.compute(), 1024);
+  EXPECT_NE(b->data(), address);
+  w.sim().run_all();
+  BufferPtr c = w.allocate(w.compute(), 1024);
+  EXPECT_EQ(c->data(), address);
+  EXPECT_EQ(w.device().memory_counts().foreign, 1u);
+}
+
+// --- What needs completion
+
+TEST(AdversarialTest, Case33TrimLeavesMemoryInUse) {
+  under_all(
+      [](World& w) {
+        BufferPtr a = w.allocate(w.compute(), 4096), b = w.allocate(w.compute(), 8192);
+        w.stamp(w.compute(), a, 1);
+        w.expect(w.copy(), a, 1);
+        w.free(a);
+        w.sim().host_step(true);
+        w.device().trim();
+        w.stamp(w.compute(), b, 2);
+        w.free(b);
+        w.sim().host_step(true);
+        w.device().trim();
+        BufferPtr c = w.allocate(w.compute(), 4096);
+        w.stamp(w.compute(), c, 3);
+        w.host_expect(c, 3);
+      },
+      {.page_bytes = 4096});
+}
+
+TEST(AdversarialTest, Case34ForeignMemoryIsReleasedAfterItsLastUse) {
+  under_all([](World& w) {
+    auto memory = std::make_shared<std::vector<uint64_t>>(32, 1);
+    auto released = std::make_shared<int>(0);
+    auto written = std::make_shared<int>(0);
+    BufferPtr wrapped = w.device().wrap(memory->data(), 256, [&w, memory, released, written] {
+      ++*released;
+      if (*written != 2) w.set_fault("released under a kernel");
+    });
+    Submission(w.copy()).write(wrapped).run([written](void*) { ++*written; });
+    Submission(w.compute()).read(wrapped).run([written](void*) { ++*written; });
+    w.free(wrapped);
+    w.finish();
+    if (*released != 1) w.set_fault("released " + std::to_string(*released) + " times");
+  });
+}
+
+TEST(AdversarialTest, CaseHostReadsAndWritesWait) {
+  under_all([](World& w) {
+    BufferPtr a = w.allocate(w.compute()), b = w.allocate(w.copy());
+    w.stamp(w.compute(), a, 1);
+    w.host_expect(a, 1);
+    w.move(w.copy(), a, b, 1);
+    w.host_stamp(a, 2);
+    w.expect(w.copy(), a, 2);
+    w.host_expect(b, 1);
+    w.stamp(w.compute(), a, 3);
+    w.stamp(w.copy(), a, 4);
+    w.host_expect(a, 4);
+  });
+}
+
+// --- Out of memory and fragments
+
+TEST(AdversarialTest, Case59TheHostWaitsForPendingFrees) {
+  // Half the memory, freed but in use, lies in pieces on either side of the border: only completed and joined they make room.
+  World w({.page_bytes = 4096, .memory_bytes = 8192});
+  auto other = w.stream("other");
+  BufferPtr a = w.allocate(w.compute(), 4096), b = w.allocate(w.copy(), 4096);
+  w.stamp(*other, a, 1);
+  w.stamp(w.compute(), b, 2);
+  a.reset();
+  b.reset();
+  BufferPtr c = w.allocate(w.copy(), 8192);
+  w.stamp(w.copy(), c, 3);
+  w.host_expect(c, 3);
+  EXPECT_EQ(w.fault(), "");
+  EXPECT_EQ(w.device().memory_counts().failures, 0u);
+}
+
+TEST(AdversarialTest, Case62GrowingSizesDoNotPileUp) {
+  World w({});
+  size_t peak = 0;
+  for (int i = 1; i <= 200; ++i) {
+    BufferPtr a = w.allocate(w.compute(), 4096 * i), b = w.allocate(w.compute(), 4096 * i);
+    w.stamp(w.compute(), a, 1);
+    w.move(w.compute(), a, b, 1);
+    peak = 2 * 4096 * i;
+  }
+  EXPECT_LT(w.device().memory().reserved, peak + peak / 10);
+}
+
+TEST(AdversarialTest, Case63MemoryThatCannotBeCommittedIsAnErrorAndNothingIsLost) {
+  for (uint64_t failing = 1; failing <= 4; ++failing) {
+    World w({.page_bytes = 4096, .failing_commit = failing});
+    std::vector<BufferPtr> kept;
+    for (int i = 0; i < 6; ++i) {
+      try {
+        kept.push_back(w.allocate(w.compute(), 4096 * (i + 1)));
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::OutOfMemory);
+        continue;
+      }
+      w.stamp(w.compute(), kept.back(), 100 + i);
+    }
+    for (size_t i = 0; i < kept.size(); ++i) w.host_expect(kept[i], 100 + kept[i]->size() / 4096 - 1);
+    kept.clear();
+    MemoryInfo info = w.device().memory();
+    EXPECT_EQ(info.live, 0u);
+    EXPECT_EQ(info.pending + info.cached, info.reserved);
+    EXPECT_EQ(w.device().trim(), info.reserved);
+    EXPECT_EQ(w.fault(), "");
+  }
+}
+
+TEST(AdversarialTest, Case63bNoAddressesAtFirstAndNoStream) {
+  World w({.failing_reserve = 1});
+  BufferPtr a = w.allocate(w.compute());  // asked for once more after memory was given back
+  w.stamp(w.compute(), a, 1);
+  w.host_expect(a, 1);
+  World v({.failing_queue = 4});
+  EXPECT_EQ(kind_of([&] { v.stream("fourth"); }), ErrorKind::Device);
+  auto fifth = v.stream("fifth");
+  BufferPtr b = v.allocate(*fifth);
+  v.stamp(*fifth, b, 1);
+  v.host_expect(b, 1);
+}
+
+TEST(AdversarialTest, Case64ARequestBeyondTheDevice) {
+  World w({.page_bytes = 4096, .memory_bytes = 1 << 20});
+  for (size_t bytes : {size_t{2} << 20, size_t{1} << 39, size_t{1} << 41, ~size_t{0}}) {
+    EXPECT_EQ(kind_of([&] { w.compute().allocate(bytes); }), ErrorKind::OutOfMemory) << bytes;
+  }
+  BufferPtr all = w.allocate(w.compute(), 1 << 20);
+  w.stamp(w.compute(), all, 1);
+  w.host_expect(all, 1);
+}
+
+TEST(AdversarialTest, Case66TotalsReturnToZero) {
+  std::mt19937_64 random(11);
+  World w({});
+  auto third = w.stream("third");
+  Stream* streams[] = {&w.compute(), &w.copy(), third.get()};
+  std::vector<BufferPtr> buffers(40);
+  for (int i = 0; i < 5000; ++i) {
+    BufferPtr& buffer = buffers[random() % buffers.size()];
+    Stream& stream = *streams[random() % 3];
+    if (!buffer) {
+      buffer = w.allocate(stream, 1 + random() % 3'000'000);
+    } else if (random() % 2) {
+      Submission(stream).write(buffer).run([](void*) {});
+    } else {
+      buffer.reset();
+    }
+    if (i % 500 == 0) {
+      MemoryInfo info = w.device().memory();
+      EXPECT_EQ(info.live + info.pending + info.cached, info.reserved);
+    }
+  }
+  buffers.clear();
+  w.device().synchronize();
+  MemoryInfo info = w.device().memory();
+  EXPECT_EQ(info.live, 0u);
+  EXPECT_EQ(info.pending, 0u);
+  EXPECT_EQ(info.cached, info.reserved);
+  EXPECT_EQ(w.device().trim(), info.reserved);
+  EXPECT_EQ(w.device().memory().reserved, 0u);
+}
+
+}  // namespace
+}  // namespace thalweg::runtime::sim
