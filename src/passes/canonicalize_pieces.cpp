@@ -32,7 +32,8 @@ Replacement slice_of_slice(Builder& b, const Slice& outer, const Op& op, const O
     both.start[d] = inner.start[d] + outer.start[d] * inner.stride[d];
     both.stride[d] = inner.stride[d] * outer.stride[d];
     int64_t count = op.result()->type.dims[d];
-    both.limit[d] = count == 0 ? both.start[d] : both.start[d] + (count - 1) * both.stride[d] + 1;
+    if (count == 0) both.start[d] = 0;
+    both.limit[d] = count == 0 ? 0 : both.start[d] + (count - 1) * both.stride[d] + 1;
   }
   return {b.slice(inner_op.operand(0), both.start, both.limit, both.stride)};
 }
