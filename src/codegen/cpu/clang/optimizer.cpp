@@ -2,6 +2,8 @@
 #include "codegen/cpu/clang/optimizer.h"
 
 #include <llvm/Analysis/AliasAnalysis.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/Passes/PassBuilder.h>
 
@@ -9,6 +11,23 @@
 
 namespace thalweg::codegen::cpu::clang_backend {
 namespace {
+
+// LLVM's remarks and warnings (loops that a pragma could not vectorise) are not for users; errors go to the log.
+class QuietHandler : public llvm::DiagnosticHandler {
+ public:
+  explicit QuietHandler(std::string& log) : log_(log) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    if (info.getSeverity() == llvm::DS_Error) {
+      llvm::raw_string_ostream stream(log_);
+      llvm::DiagnosticPrinterRawOStream printer(stream);
+      info.print(printer);
+    }
+    return true;
+  }
+
+ private:
+  std::string& log_;
+};
 
 constexpr int kInlineThreshold = 5000;  // scalar functions must end up inside the loop, or it does not vectorise
 
@@ -38,6 +57,7 @@ bool emit_object(llvm::Module& module, llvm::SmallVectorImpl<char>& object, std:
     log = "LLVM has no code generator for " + host_target().triple;
     return false;
   }
+  module.getContext().setDiagnosticHandler(std::make_unique<QuietHandler>(log));
   module.setDataLayout(machine->createDataLayout());
   optimize(module, *machine);
   llvm::raw_svector_ostream out(object);
@@ -47,7 +67,7 @@ bool emit_object(llvm::Module& module, llvm::SmallVectorImpl<char>& object, std:
     return false;
   }
   passes.run(module);
-  return true;
+  return log.empty();
 }
 
 }  // namespace thalweg::codegen::cpu::clang_backend
