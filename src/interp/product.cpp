@@ -1,6 +1,5 @@
-// Products and convolutions: operands are converted to the result's type; floats accumulate in double and are rounded once, integers wrap.
+// Products and convolutions: operands are converted to the result's type and their products summed in it, one after the other; integers wrap.
 #include <algorithm>
-#include <complex>
 
 #include "interp/indexing.h"
 #include "interp/machine.h"
@@ -15,24 +14,27 @@ using ir::DType;
 using ir::Literal;
 using ir::OpCode;
 
-// One accumulator for every dtype.
+// A running sum of products in the result's own type; 16-bit and narrower floats sum in float and are rounded once.
 class Sum {
  public:
   explicit Sum(DType dtype) : dtype_(dtype) {}
 
   void add_product(const std::byte* a, const std::byte* b) {
-    if (is_complex(dtype_)) {
-      complex_ += complex_at(a) * complex_at(b);
-    } else if (is_float(dtype_)) {
-      real_ += ir::load_double(dtype_, a) * ir::load_double(dtype_, b);
-    } else {
-      integer_ += static_cast<uint64_t>(ir::load_int(dtype_, a)) * static_cast<uint64_t>(ir::load_int(dtype_, b));
+    switch (dtype_) {
+      case DType::C64: return add_complex<float>(a, b);
+      case DType::C128: return add_complex<double>(a, b);
+      case DType::F64: real_ += ir::load_double(dtype_, a) * ir::load_double(dtype_, b); return;
+      default: break;
     }
+    if (is_float(dtype_))
+      real_ = static_cast<float>(real_) + static_cast<float>(ir::load_double(dtype_, a)) * static_cast<float>(ir::load_double(dtype_, b));
+    else
+      integer_ += static_cast<uint64_t>(ir::load_int(dtype_, a)) * static_cast<uint64_t>(ir::load_int(dtype_, b));
   }
 
   void store(std::byte* to) const {
     if (is_complex(dtype_))
-      ir::store_complex(dtype_, to, complex_.real(), complex_.imag());
+      ir::store_complex(dtype_, to, real_, imaginary_);
     else if (is_float(dtype_))
       ir::store_double(dtype_, to, real_);
     else
@@ -40,14 +42,17 @@ class Sum {
   }
 
  private:
-  std::complex<double> complex_at(const std::byte* p) const {
-    const DType part = real_dtype(dtype_);
-    return {ir::load_double(part, p), ir::load_double(part, p + byte_size(part))};
+  template <class T>
+  void add_complex(const std::byte* a, const std::byte* b) {
+    T x[2], y[2];
+    std::memcpy(x, a, sizeof x);
+    std::memcpy(y, b, sizeof y);
+    real_ = static_cast<T>(real_) + (x[0] * y[0] - x[1] * y[1]);
+    imaginary_ = static_cast<T>(imaginary_) + (x[0] * y[1] + x[1] * y[0]);
   }
 
   DType dtype_;
-  double real_ = 0;
-  std::complex<double> complex_ = 0;
+  double real_ = 0, imaginary_ = 0;
   uint64_t integer_ = 0;
 };
 

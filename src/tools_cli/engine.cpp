@@ -1,0 +1,79 @@
+// The interpreter and the CPU compiler as engines.
+#include "tools_cli/engine.h"
+
+#include <cstring>
+#include <sstream>
+
+#include "compiler/compiler.h"
+#include "interp/interpreter.h"
+#include "runtime/cpu/cpu_device.h"
+#include "support/error.h"
+
+namespace thalweg::tools_cli {
+namespace {
+
+class InterpreterEngine : public Engine {
+ public:
+  explicit InterpreterEngine(const ir::Module& module) : module_(module) {}
+  std::vector<ir::Literal> run(const std::vector<ir::Literal>& inputs) override { return interp::run(module_, module_.main(), inputs); }
+
+ private:
+  const ir::Module& module_;
+};
+
+class CpuEngine : public Engine {
+ public:
+  explicit CpuEngine(const ir::Module& module) : executable_(compiler::compile(ir::clone(module.main()), {}, &module)) {
+    for (const auto& arg : module.main().body.args) arguments_.push_back(arg->type);
+    results_ = module.main().result_types();
+  }
+
+  std::vector<ir::Literal> run(const std::vector<ir::Literal>& inputs) override {
+    runtime::Stream& stream = runtime::cpu::device().compute_stream();
+    THALWEG_CHECK(inputs.size() == arguments_.size(), Invalid, "wrong number of inputs: ", inputs.size(), ", the program takes ", arguments_.size());
+    std::vector<exec::Argument> arguments;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      THALWEG_CHECK(inputs[i].type == arguments_[i], Invalid, "input ", i, " has the wrong type: ", to_string(inputs[i].type), ", the program takes ", to_string(arguments_[i]));
+      const ir::Literal full = expand(inputs[i]);
+      exec::Argument argument;
+      if (full.type.rank() == 0 && full.data.size() <= sizeof argument.scalar) {
+        std::memcpy(&argument.scalar, full.data.data(), full.data.size());
+      } else {
+        argument.buffer = stream.allocate(full.data.size());
+        argument.buffer->wait_unused();
+        std::memcpy(argument.buffer->data(), full.data.data(), full.data.size());
+      }
+      arguments.push_back(std::move(argument));
+    }
+    const exec::LaunchResult launched = executable_->launch(stream, arguments);
+    std::vector<ir::Literal> out;
+    for (size_t i = 0; i < results_.size(); ++i) {
+      launched.outputs[i]->wait_written();
+      out.emplace_back(results_[i]);
+      std::memcpy(out.back().data.data(), launched.outputs[i]->data(), out.back().data.size());
+    }
+    return out;
+  }
+
+  std::string report() const override {
+    const exec::ExecutableInfo& info = executable_->info();
+    std::ostringstream text;
+    text << info.kernels << " kernels, " << info.library_calls << " library calls, " << info.opaque_calls << " opaque calls, " << info.temporary_bytes << " temporary bytes, compiled in "
+         << info.compile_seconds << " s";
+    return text.str();
+  }
+
+ private:
+  std::shared_ptr<const exec::Executable> executable_;
+  std::vector<ir::Type> arguments_, results_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_engine(const ir::Module& module, const std::string& device) {
+  if (device == "interpreter") return std::make_unique<InterpreterEngine>(module);
+  if (device == "cpu") return std::make_unique<CpuEngine>(module);
+  raise(ErrorKind::Invalid, "no such device: ", device, "; use interpreter or cpu");
+}
+
+}  // namespace thalweg::tools_cli

@@ -1,0 +1,25 @@
+// What programs run on: the interpreter, or the compiler and a device.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace thalweg::tools_cli {
+
+// One program made ready to run.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  // One literal an argument of main; gives one a result.
+  virtual std::vector<ir::Literal> run(const std::vector<ir::Literal>& inputs) = 0;
+  // What was made of the program, for people; may be empty.
+  virtual std::string report() const { return {}; }
+};
+
+// Prepares (for cpu: compiles) the module's main. `device`: "interpreter" or "cpu"; else Error(Invalid). The module must outlive the engine.
+std::unique_ptr<Engine> make_engine(const ir::Module& module, const std::string& device);
+
+}  // namespace thalweg::tools_cli

@@ -1,0 +1,47 @@
+// The `thalweg` program: runs, checks and transforms StableHLO files.
+#include <iostream>
+#include <new>
+
+#include "support/error.h"
+#include "tools_cli/commands.h"
+
+namespace {
+
+constexpr const char* kUsage = R"(usage: thalweg COMMAND …
+
+  run FILE.mlir [--inputs IN.npz] [--out OUT.npz] [--expect OUT.npz [--tolerance T]] [--device interpreter|cpu] [--repeat N] [--report]
+      runs the program's main on arrays in_0, in_1, …; checks that the program holds are judged
+  check FILE.mlir
+      parses and verifies
+  opt FILE.mlir [--passes NAME,…] [--print-after-each]
+      prints the program after the passes: inline, decompose, canonicalize, fold, cse, dce; without --passes: what every compile does first
+  judge [--device interpreter|cpu]
+      judges the test programs named on stdin; see tools/stablehlo_suite
+
+exit codes: 0 good, 1 a check in the program failed, 2 bad input
+)";
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  namespace cli = thalweg::tools_cli;
+  const std::vector<std::string> all(argv + 1, argv + argc);
+  const std::string command = all.empty() ? "" : all[0];
+  const std::span<const std::string> rest = std::span(all).subspan(all.empty() ? 0 : 1);
+  try {
+    if (command == "run") return cli::run_command(rest);
+    if (command == "check") return cli::check_command(rest);
+    if (command == "opt") return cli::opt_command(rest);
+    if (command == "judge") return cli::judge_command(rest);
+    const bool asked = command == "--help" || command == "-h" || command == "help";
+    (asked ? std::cout : std::cerr) << kUsage;
+    return asked ? cli::kGood : cli::kBadInput;
+  } catch (const thalweg::Error& error) {
+    std::cerr << error.what() << "\n";
+  } catch (const std::bad_alloc&) {
+    std::cerr << "out of memory: the program needs more than there is; use smaller shapes\n";
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+  }
+  return cli::kBadInput;
+}
