@@ -54,6 +54,8 @@ class Axis {
   void lose_pending(const char* reason);
   // The error of `epoch`, null when it has not failed. Any thread.
   std::exception_ptr error(uint64_t epoch);
+  // Whether any epoch has ever failed. Any thread.
+  bool has_errors() const { return has_errors_.load(std::memory_order_acquire); }
   // The first error since the last call, null when there was none. Any thread.
   std::exception_ptr take_error();
   // Held across a fork, so that the child finds the errors whole.

@@ -24,15 +24,19 @@ struct Task {
   Frontier waits;      // points of other axes that must have completed before the work starts
   uint64_t epoch = 0;  // its number on the queue's axis
   const char* label = "";
+  std::vector<Point> sources;    // the writes that made what it reads: if one failed, the work is not run and fails alike
   std::vector<Access> accesses;  // filled where Backend::wants_accesses()
 };
+
+// Does what a task is for, once its waits have completed: runs its work or inherits an error, stores what is thrown, destroys the work.
+void run_task(Task& task, Axis& axis, void* native);
 
 // The queue behind one stream. Destroyed only after its last epoch has completed.
 class Queue {
  public:
   virtual ~Queue() = default;
   // Takes the next task. Called under the ordering lock, in the order of epochs; neither blocks nor throws. The queue runs the task in order after its
-  // waits, stores what the work throws with Axis::fail, destroys the work, and then advances Axis::done.
+  // waits with run_task(), and then advances Axis::done.
   virtual void push(Task task) = 0;
 };
 

@@ -46,6 +46,7 @@ void DeviceStream::submit(const Submission& submission, Work work) {
   if (device_.backend_->wants_accesses() || race_checker.load(std::memory_order_relaxed)) task.accesses = submission.accesses();
   std::lock_guard guard(ordering_lock());
   submission.add_waits(axis_, task.waits);
+  submission.add_sources(task.sources);
   task.epoch = axis_.next_epoch();
   submission.record_uses({&axis_, task.epoch});
   note_task(axis_, task, submission.site_);

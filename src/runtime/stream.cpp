@@ -1,6 +1,8 @@
 // Submissions: the waits that they need and the uses that they leave.
 #include "runtime/stream.h"
 
+#include <algorithm>
+
 #include "runtime/axis.h"
 #include "runtime/backend.h"
 #include "runtime/rules.h"
@@ -37,6 +39,15 @@ void Submission::add_waits(Axis& axis, Frontier& waits) const {
     add_last(*buffer, Rule::WriteWaitsForWrite);
     if (!holds(Rule::WriteWaitsForReads)) continue;
     for (const Point& point : buffer->reads_) axis.add_wait(point, waits);
+  }
+}
+
+void Submission::add_sources(std::vector<Point>& sources) const {
+  for (const BufferPtr& buffer : reads_) {
+    const Point& last = buffer->last_;
+    if (!buffer->written_ || (is_done(last) && !last.axis->has_errors())) continue;
+    bool known = std::any_of(sources.rbegin(), sources.rend(), [&](const Point& other) { return other.axis == last.axis && other.epoch == last.epoch; });
+    if (!known) sources.push_back(last);
   }
 }
 

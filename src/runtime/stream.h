@@ -23,7 +23,7 @@ struct AllocFlags {
 // What a submission runs. On CPU and sim streams it is called later, on a thread of the stream, in order; on CUDA at once, on the
 // submitting thread, with `native` = the CUstream to put the work on. It may throw thalweg::Error: the buffers written by this
 // submission then carry the error (Buffer::wait_written rethrows it) and later submissions go on; one that reads a buffer with an error is
-// not run, and the buffers it writes carry that same error (contract with lazy/).
+// not run, and the buffers it writes carry that same error.
 // It may use the submission's buffers by address, without holding references: a reference in the work would keep the memory past its stream order.
 using Work = std::function<void(void* native)>;
 
@@ -46,6 +46,8 @@ class Submission {
   // Notes the uses by `point` in the buffers. Under the ordering lock.
   void record_uses(Point point) const;
   std::vector<Access> accesses() const;
+  // The writes that made what is read here. Under the ordering lock.
+  void add_sources(std::vector<Point>& sources) const;
 
   Stream* stream_;
   std::source_location site_;  // for race reports
@@ -62,7 +64,6 @@ class Stream {
   // `bytes` 0 gives a valid empty buffer. Contents are undefined. Alignment is at least 64 bytes (256 on CUDA).
   virtual BufferPtr allocate(size_t bytes, AllocFlags flags = {}) = 0;
   // Memory that the host may write at once through data(): every earlier use of it, on any stream, has completed. Otherwise as allocate().
-  // (Contract with lazy/: keep this call; refine it if wait_unused() does not cover the previous lifetime of the bytes.)
   virtual BufferPtr allocate_for_host(size_t bytes) {
     BufferPtr buffer = allocate(bytes);
     buffer->wait_unused();

@@ -204,6 +204,46 @@ TEST_P(Conformance, AnErrorStaysWithTheBuffersWritten) {
   EXPECT_EQ(bad->error(), nullptr);
 }
 
+TEST_P(Conformance, WorkThatReadsAFailedBufferIsNotRunAndFailsAlike) {
+  BufferPtr bad = compute.allocate(64), next = copy.allocate(64), last = compute.allocate(64), good = compute.allocate(64);
+  auto ran = std::make_shared<std::atomic<int>>(0);
+  Submission(compute).write(bad).run([](void*) { raise(ErrorKind::Index, "index 9 is out of range"); });
+  Submission(copy).read(bad).write(next).run([ran](void*) { ++*ran; });
+  Submission(compute).read(next).read(good).write(last).run([ran](void*) { ++*ran; });
+  std::string message;
+  EXPECT_EQ(kind_of([&] { last->wait_written(); }, &message), ErrorKind::Index);
+  EXPECT_EQ(message, "index 9 is out of range");
+  Submission(compute).read(last).write(good).run([ran](void*) { ++*ran; });  // after it has failed
+  EXPECT_EQ(kind_of([&] { good->wait_written(); }), ErrorKind::Index);
+  EXPECT_EQ(*ran, 0);
+  bad->clear_error();
+  Submission(compute).read(bad).write(good).run([ran](void*) { ++*ran; });
+  good->wait_written();
+  EXPECT_EQ(*ran, 1);
+}
+
+TEST_P(Conformance, MemoryForTheHostIsUnusedByEarlierWork) {
+  Hold held = hold(compute);
+  BufferPtr result = copy.allocate(100'000);
+  {
+    BufferPtr a = copy.allocate(100'000);
+    fill(compute, a, 5);
+    transfer(compute, a, result);
+  }
+  BufferPtr host = copy.allocate_for_host(100'000);  // must not wait for the stream that is held
+  std::memset(host->data(), 6, host->size());
+  held.let_go();
+  EXPECT_EQ(value(result), 5);
+  EXPECT_EQ(value(host), 6);
+  host.reset();
+  BufferPtr other = compute.allocate(100'000);
+  fill(compute, other, 7);
+  other.reset();
+  host = compute.allocate_for_host(100'000);
+  std::memset(host->data(), 8, host->size());
+  EXPECT_EQ(value(host), 8);
+}
+
 TEST_P(Conformance, BeyondTheLimitIsOutOfMemoryAndTheNextStepWorks) {
   device->set_memory_limit(8 << 20);
   BufferPtr kept = compute.allocate(6 << 20);

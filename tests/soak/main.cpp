@@ -20,16 +20,16 @@ struct Arguments {
 };
 
 [[noreturn]] void usage(const std::string& complaint) {
-  std::fprintf(stderr,
-               "%s\nusage: soak [--programs N] [--rule frontier|bfc|pytorch|rmm] [--scheduler NAME|all|exhaustive] [--seed S] [--small] [--check]\n"
+  std::fprintf(complaint.empty() ? stdout : stderr,
+               "%s%susage: soak [--programs N] [--rule frontier|bfc|pytorch|rmm] [--scheduler NAME|all|exhaustive] [--seed S] [--small] [--check]\n"
                "            [--verbose] [--program SEED [--replay SCHEDULE]]\n"
                "  Runs N random programs of several streams on a simulated device; a program counts as corrupt when any of its schedules corrupts it.\n"
                "  --scheduler  fifo, round-robin, newest-first, occupant-first, random, pct, starve; all: these, the random ones three times;\n"
                "               exhaustive: every schedule (up to 20,000) of programs that --small makes small\n"
                "  --check      runs the race checker as well and counts the programs that it flags\n"
                "  --verbose    prints each corrupt program with its schedule; --program and --replay run that again\n",
-               complaint.c_str());
-  std::exit(2);
+               complaint.c_str(), complaint.empty() ? "" : "\n");
+  std::exit(complaint.empty() ? 0 : 2);
 }
 
 Arguments parse(int count, char** words) {
@@ -56,6 +56,7 @@ Arguments parse(int count, char** words) {
     else if (word == "--check") arguments.check = true;
     else if (word == "--verbose") arguments.verbose = true;
     else if (word == "--small") arguments.small = true;
+    else if (word == "--help") usage("");
     else usage("unknown argument " + word);
   }
   return arguments;

@@ -108,16 +108,9 @@ void ThreadQueue::run(Task& task) {
     sleep_forever();
   }
   running_axis = &axis_;
-  if (task.work) {
-    try {
-      task.work(nullptr);
-    } catch (...) {
-      axis_.fail(epoch, std::current_exception());
-    }
-    task.work = nullptr;
-  }
+  run_task(task, axis_, nullptr);
   running_axis = nullptr;
-  task.waits.clear();
+  task = {};
   axis_.done.advance(epoch);
   running_.store(false);
 }

@@ -142,14 +142,7 @@ class SimQueue final : public Queue {
     Task task = std::move(tasks_.front().task);
     tasks_.pop_front();
     running_axis = &axis_;
-    if (task.work) {
-      try {
-        task.work(nullptr);
-      } catch (...) {
-        axis_.fail(task.epoch, std::current_exception());
-      }
-      task.work = nullptr;
-    }
+    run_task(task, axis_, nullptr);
     running_axis = nullptr;
     axis_.done.advance(task.epoch);
   }
