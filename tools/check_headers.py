@@ -7,7 +7,7 @@ import subprocess
 
 import tree
 
-PLAIN = ["c++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Isrc"]
+PLAIN = ["c++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Isrc", "-isystem/usr/lib/llvm-19/include"]
 
 
 def torch_command() -> list[str] | None:
