@@ -3,6 +3,7 @@
 python examples/imagenet_style.py --fake_data --model resnet18 --image_size 64 --batch_size 16 --num_steps 20
 python examples/imagenet_style.py --datadir FOLDER --model resnet50
 """
+# quick: --fake_data --model resnet18 --image_size 32 --num_classes 10 --batch_size 4 --num_steps 6
 
 import argparse
 import os

@@ -7,6 +7,7 @@
 
 Writes a checkpoint after each epoch, the loss curve and sample predictions to --out.
 """
+# quick: --epochs 2
 
 import argparse
 import contextlib

@@ -1,6 +1,6 @@
 """Gate: every file of examples/ and every Python block of README.md runs.
 
-An example says how it is run quickly in a line of its own: `# quick: ARGUMENTS` (none when there is no such line).
+An example says how it is run quickly in a line of its own: `# quick: ARGUMENTS` (none when there is no such line). Files without a main program are left out.
 """
 
 import pathlib
@@ -32,6 +32,8 @@ def main() -> None:
     programs: list[tuple[str, list[str]]] = []
     for path in tree.files("examples/*.py"):
         text = (tree.ROOT / path).read_text()
+        if "__main__" not in text:
+            continue
         quick = re.search(r"^# quick:(.*)$", text, re.MULTILINE)
         programs.append((str(path), [str(tree.ROOT / path), *(quick.group(1).split() if quick else [])]))
     blocks = re.findall(r"^```python\n(.*?)^```", (tree.ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
