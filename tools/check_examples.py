@@ -1,4 +1,4 @@
-"""Gate: every file of examples/ and every Python block of README.md runs.
+"""Gate: every file of examples/ and every Python block of README.md and docs/ runs.
 
 An example says how it is run quickly in a line of its own: `# quick: ARGUMENTS` (none when there is no such line). Files without a main program are left out.
 """
@@ -36,12 +36,13 @@ def main() -> None:
             continue
         quick = re.search(r"^# quick:(.*)$", text, re.MULTILINE)
         programs.append((str(path), [str(tree.ROOT / path), *(quick.group(1).split() if quick else [])]))
-    blocks = re.findall(r"^```python\n(.*?)^```", (tree.ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     with tempfile.TemporaryDirectory() as folder:
-        for number, block in enumerate(blocks, 1):
-            file = pathlib.Path(folder) / f"readme_{number}.py"
-            file.write_text(block)
-            programs.append((f"README.md, Python block {number}", [str(file)]))
+        for page in tree.files("README.md", "docs/*.md"):
+            blocks = re.findall(r"^```python\n(.*?)^```", (tree.ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+            for number, block in enumerate(blocks, 1):
+                file = pathlib.Path(folder) / f"{page.stem}_{number}.py"
+                file.write_text(block)
+                programs.append((f"{page}, Python block {number}", [str(file)]))
         for name, command in programs:
             complaints.append(run(name, [sys.executable, *command], folder))
     tree.finish([complaint for complaint in complaints if complaint], len(programs), "examples")
