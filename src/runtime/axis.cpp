@@ -118,7 +118,8 @@ std::exception_ptr Axis::take_error() {
 bool is_done(const Point& point) {
   if (point.axis == nullptr) return true;
   if (point.axis->done.value() < point.epoch) return false;
-  if (RaceChecker* checker = race_checker.load(std::memory_order_relaxed)) [[unlikely]] checker->host_saw(point);
+  if (RaceChecker* checker = race_checker.load(std::memory_order_relaxed)) [[unlikely]]
+    checker->host_saw(point);
   return true;
 }
 

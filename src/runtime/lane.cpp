@@ -17,7 +17,14 @@ unsigned list_of(const Block& block) { return std::min(class_within(block.bytes)
 void LiveBytes::add(int64_t change) {
   int64_t after = now.fetch_add(change, std::memory_order_relaxed) + change;
   int64_t highest = peak.load(std::memory_order_relaxed);
+  if (after <= highest) return;
+  for (Lane* lane = lanes.load(std::memory_order_acquire); lane; lane = lane->next_lane_) after += lane->unsettled_.load(std::memory_order_relaxed);
   while (after > highest && !peak.compare_exchange_weak(highest, after, std::memory_order_relaxed)) {
+  }
+}
+
+Lane::Lane(LiveBytes& live) : live_(live), next_lane_(live.lanes.load()) {
+  while (!live.lanes.compare_exchange_weak(next_lane_, this)) {
   }
 }
 
@@ -28,12 +35,17 @@ void Lane::open(Axis& axis, Queue* queue) {
 }
 
 void Lane::settle() {
-  if (unsettled_ != 0) live_.add(std::exchange(unsettled_, 0));
+  int64_t change = unsettled_.load(std::memory_order_relaxed);
+  if (change == 0) return;
+  unsettled_.store(0, std::memory_order_relaxed);
+  live_.add(change);
 }
 
 void Lane::count(int64_t change) {
-  unsettled_ += change;
-  if (std::abs(unsettled_) > live_.step.load(std::memory_order_relaxed)) settle();
+  int64_t sum = unsettled_.load(std::memory_order_relaxed) + change;
+  unsettled_.store(sum, std::memory_order_relaxed);
+  int64_t step = live_.step.load(std::memory_order_relaxed);
+  if (sum > step || step == 0) settle();
 }
 
 Block* Lane::unlink(List& list, Block* before, Block* block) {

@@ -13,10 +13,15 @@ namespace thalweg::runtime {
 
 class Queue;
 
-// Bytes in referenced buffers of a device. Lanes settle their changes in steps, so that the counter is not touched by every small allocation.
+class Lane;
+
+// Bytes in referenced buffers of a device. Lanes keep what they freed, and up to a step of what they took, to themselves, so that the counter is not
+// touched by every allocation.
 struct LiveBytes {
   std::atomic<int64_t> now{0}, peak{0};
-  std::atomic<int64_t> step{64 << 10};  // a lane keeps a change up to this to itself; 0 makes `now` exact at every moment
+  std::atomic<int64_t> step{1 << 20};  // 0 makes `now` exact at every moment
+  std::atomic<Lane*> lanes{nullptr};   // all of the device, which live as long as this
+  // Settles a lane's change, and raises the peak by what is live with all lanes' changes.
   void add(int64_t change);
 };
 
@@ -30,7 +35,7 @@ struct LaneCounts {
 // The memory side of one stream. Blocks whose every use was on the stream itself are reusable at once; the others queue up with their death frontiers.
 class Lane {
  public:
-  explicit Lane(LiveBytes& live) : live_(live) {}
+  explicit Lane(LiveBytes& live);
   // Serves a stream from now on. The lists must be empty.
   void open(Axis& axis, Queue* queue);
   // The stream is gone: blocks that come later wait for a flush.
@@ -84,11 +89,13 @@ class Lane {
   void settle();
   static Block* unlink(List& list, Block* before, Block* block);
 
+  friend struct LiveBytes;
   LiveBytes& live_;
+  Lane* next_lane_ = nullptr;
   Axis* axis_ = nullptr;
   Queue* queue_ = nullptr;
   SpinLock lock_;
-  int64_t unsettled_ = 0;
+  std::atomic<int64_t> unsettled_{0};  // written under the lock
   LaneCounts counts_;
   std::array<Block*, kSizeClasses> own_{};          // last in, first out: warm in the processor's cache
   std::array<List, kSizeClasses> foreign_{};        // first in, first out: the oldest completes first

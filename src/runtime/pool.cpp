@@ -72,7 +72,7 @@ BufferPtr Pool::allocate(Lane& lane, size_t bytes, AllocFlags flags) {
   block->start_life(bytes, Point{&axis, axis.submitted.load(std::memory_order_acquire)});
   if (watched_) [[unlikely]]
     block->set_life(1 + lives_.fetch_add(1, std::memory_order_relaxed));
-  return BufferPtr(block);
+  return BufferPtr::adopt_new(block);
 }
 
 Block* Pool::allocate_slow(Lane& lane, unsigned size_class, size_t bytes, AllocFlags flags) {

@@ -38,7 +38,8 @@ struct Race {
 class RaceChecker {
  public:
   // A task was put on `axis` as its `epoch`; it starts after `waits`.
-  void submitted(const Axis& axis, uint64_t epoch, const Frontier& waits, const std::vector<Access>& accesses, const char* label, const std::source_location& site);
+  void submitted(const Axis& axis, uint64_t epoch, const Frontier& waits, const std::vector<Access>& accesses, const char* label,
+                 const std::source_location& site);
   // The host saw `point` complete; all that it does from now on is ordered after it.
   void host_saw(const Point& point);
   // The host touches memory of a buffer.
@@ -76,7 +77,7 @@ class RaceChecker {
   struct Timeline {
     std::string name;
     Clock now;
-    std::deque<std::pair<uint64_t, Clock>> history;  // where `now` learned something of others
+    std::deque<std::pair<uint64_t, Clock>> history;    // where `now` learned something of others
     std::deque<std::pair<uint64_t, uint32_t>> recent;  // epoch and note, for pictures
     std::deque<Edge> waits;
   };
@@ -108,7 +109,8 @@ inline std::atomic<RaceChecker*> race_checker{nullptr};
 // Tells the checker in force about a task. Under the ordering lock.
 inline void note_task(const Axis& axis, const Task& task, const std::source_location& site) {
   RaceChecker* checker = race_checker.load(std::memory_order_acquire);
-  if (checker) [[unlikely]] checker->submitted(axis, task.epoch, task.waits, task.accesses, task.label, site);
+  if (checker) [[unlikely]]
+    checker->submitted(axis, task.epoch, task.waits, task.accesses, task.label, site);
 }
 
 // Puts `checker` in force (null: none) for devices made from now on; while no work is queued. It must outlive them.

@@ -16,9 +16,17 @@ class Counted {
   Counted& operator=(const Counted&) = delete;
   // References now; exact only while no other thread copies or drops one.
   uint32_t use_count() const { return count_.load(std::memory_order_acquire); }
+  // The first reference of an object that no other thread knows.
+  void count_first() const { count_.store(1, std::memory_order_relaxed); }
   void retain() const { count_.fetch_add(1, std::memory_order_relaxed); }
   void release() const {
-    if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) T::destroy(const_cast<T*>(static_cast<const T*>(this)));
+    // Whoever holds the only reference shares it with nobody: no need for an atomic exchange.
+    if (count_.load(std::memory_order_acquire) == 1) {
+      count_.store(0, std::memory_order_relaxed);
+    } else if (count_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+      return;
+    }
+    T::destroy(const_cast<T*>(static_cast<const T*>(this)));
   }
   static void destroy(T* object) { delete object; }
 
@@ -40,6 +48,13 @@ class IntrusivePtr {
   IntrusivePtr& operator=(IntrusivePtr other) noexcept {
     std::swap(object_, other.object_);
     return *this;
+  }
+  // Takes over `object`, which nobody references yet: as the constructor, without an atomic exchange.
+  static IntrusivePtr adopt_new(T* object) {
+    object->count_first();
+    IntrusivePtr pointer;
+    pointer.object_ = object;
+    return pointer;
   }
   ~IntrusivePtr() {
     if (object_) object_->release();

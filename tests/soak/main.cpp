@@ -47,17 +47,28 @@ Arguments parse(int count, char** words) {
       if (text.empty() || *end != 0 || text[0] == '-') usage(word + " needs a number, not " + text);
       return result;
     };
-    if (word == "--programs") arguments.programs = number();
-    else if (word == "--seed") arguments.seed = number();
-    else if (word == "--program") arguments.only = number();
-    else if (word == "--rule") arguments.rule = value();
-    else if (word == "--scheduler") arguments.scheduler = value();
-    else if (word == "--replay") arguments.replay = value();
-    else if (word == "--check") arguments.check = true;
-    else if (word == "--verbose") arguments.verbose = true;
-    else if (word == "--small") arguments.small = true;
-    else if (word == "--help") usage("");
-    else usage("unknown argument " + word);
+    if (word == "--programs")
+      arguments.programs = number();
+    else if (word == "--seed")
+      arguments.seed = number();
+    else if (word == "--program")
+      arguments.only = number();
+    else if (word == "--rule")
+      arguments.rule = value();
+    else if (word == "--scheduler")
+      arguments.scheduler = value();
+    else if (word == "--replay")
+      arguments.replay = value();
+    else if (word == "--check")
+      arguments.check = true;
+    else if (word == "--verbose")
+      arguments.verbose = true;
+    else if (word == "--small")
+      arguments.small = true;
+    else if (word == "--help")
+      usage("");
+    else
+      usage("unknown argument " + word);
   }
   return arguments;
 }

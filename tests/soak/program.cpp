@@ -55,12 +55,18 @@ class Maker {
   }
   void add() {
     switch (unsigned roll = below(100); roll < 28 ? 0 : roll < 70 ? 1 : roll < 94 ? 2 : roll < 97 ? 3 : roll < 99 ? 4 : 5) {
-      case 0: return allocate();
-      case 1: return kernel();
-      case 2: return free();
-      case 3: return host(Step::HostRead);
-      case 4: return host(Step::HostWrite);
-      default: return end_stream();
+      case 0:
+        return allocate();
+      case 1:
+        return kernel();
+      case 2:
+        return free();
+      case 3:
+        return host(Step::HostRead);
+      case 4:
+        return host(Step::HostWrite);
+      default:
+        return end_stream();
     }
   }
   void allocate() {
@@ -136,11 +142,16 @@ class Run {
   }
   void take(const Step& step) {
     switch (step.kind) {
-      case Step::Allocate: return allocate(step);
-      case Step::Kernel: return kernel(step);
-      case Step::Free: return buffers_[step.buffer].reset();
-      case Step::HostRead: return host_read(step);
-      case Step::HostWrite: return host_write(step);
+      case Step::Allocate:
+        return allocate(step);
+      case Step::Kernel:
+        return kernel(step);
+      case Step::Free:
+        return buffers_[step.buffer].reset();
+      case Step::HostRead:
+        return host_read(step);
+      case Step::HostWrite:
+        return host_write(step);
       case Step::EndStream:
         made_[step.stream].reset();
         made_[step.stream] = sim_.device().make_stream("stream " + std::to_string(step.stream) + " again");
@@ -246,19 +257,30 @@ Outcome run_program(const Program& program, runtime::sim::Scheduler& scheduler, 
 
 std::string Program::text() const {
   std::ostringstream text;
-  text << "program " << seed << ": " << streams << " streams, " << memory_bytes << " bytes of memory, limit " << limit << (deterministic ? ", deterministic" : "");
+  text << "program " << seed << ": " << streams << " streams, " << memory_bytes << " bytes of memory, limit " << limit
+       << (deterministic ? ", deterministic" : "");
   for (const Step& step : steps) {
     text << "\n  ";
     switch (step.kind) {
-      case Step::Allocate: text << "b" << +step.buffer << " = allocate " << step.bytes << " on " << +step.stream; break;
+      case Step::Allocate:
+        text << "b" << +step.buffer << " = allocate " << step.bytes << " on " << +step.stream;
+        break;
       case Step::Kernel:
         text << "kernel on " << +step.stream << " writes b" << +step.buffer << (step.reads_output ? " (read first)" : "");
         for (uint8_t input : step.inputs) text << " reads b" << +input;
         break;
-      case Step::Free: text << "free b" << +step.buffer; break;
-      case Step::HostRead: text << "host reads b" << +step.buffer; break;
-      case Step::HostWrite: text << "host writes b" << +step.buffer; break;
-      case Step::EndStream: text << "stream " << +step.stream << " ends and begins again"; break;
+      case Step::Free:
+        text << "free b" << +step.buffer;
+        break;
+      case Step::HostRead:
+        text << "host reads b" << +step.buffer;
+        break;
+      case Step::HostWrite:
+        text << "host writes b" << +step.buffer;
+        break;
+      case Step::EndStream:
+        text << "stream " << +step.stream << " ends and begins again";
+        break;
     }
   }
   return text.str();

@@ -13,9 +13,9 @@ namespace thalweg::soak {
 struct Step {
   enum Kind : uint8_t { Allocate, Kernel, Free, HostRead, HostWrite, EndStream } kind = Allocate;
   uint8_t stream = 0;
-  uint8_t buffer = 0;          // allocated, freed, read or written; the kernel's output
-  uint16_t bytes = 0;          // of an allocation
-  bool reads_output = false;   // the kernel checks its output's old value before it writes
+  uint8_t buffer = 0;           // allocated, freed, read or written; the kernel's output
+  uint16_t bytes = 0;           // of an allocation
+  bool reads_output = false;    // the kernel checks its output's old value before it writes
   std::vector<uint8_t> inputs;  // that the kernel reads
 };
 
@@ -41,10 +41,10 @@ Program make_program(uint64_t seed, const Size& size, bool pressure);
 // What one schedule did.
 struct Outcome {
   bool corrupt = false;
-  std::string what;      // the first wrong value
-  std::string schedule;  // replays it
-  uint64_t races = 0;    // that the checker flagged, if it was asked
-  std::string race;      // the first one's text
+  std::string what;                    // the first wrong value
+  std::string schedule;                // replays it
+  uint64_t races = 0;                  // that the checker flagged, if it was asked
+  std::string race;                    // the first one's text
   std::vector<const char*> addresses;  // of the allocations, from the first one's on
 };
 

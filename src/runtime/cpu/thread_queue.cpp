@@ -8,7 +8,6 @@
 #include <mutex>
 #include <thread>
 
-
 namespace thalweg::runtime::cpu {
 namespace {
 

@@ -135,8 +135,8 @@ TEST(AdversarialTest, Case08AnEdgeThroughAThirdStreamIsEnough) {
         auto b = w.stream("b"), c = w.stream("c");
         BufferPtr x = w.allocate(w.compute(), 2048), y = w.allocate(*b, 2048);
         w.stamp(w.compute(), x, 1);
-        w.move(*b, x, y, 1);       // after the stamp
-        w.expect(*c, y, 1);        // after the move
+        w.move(*b, x, y, 1);  // after the stamp
+        w.expect(*c, y, 1);   // after the move
         void* address = x->data();
         w.free(x);
         BufferPtr z = w.allocate(*c, 2048, kNoWaits);
@@ -173,8 +173,8 @@ TEST(AdversarialTest, Case10AnEdgeFromBeforeTheLastUseIsNotEnough) {
         BufferPtr x = w.allocate(*b, 2048), y = w.allocate(*b, 1024);
         w.stamp(*b, x, 1);
         w.stamp(*b, y, 2);
-        w.expect(*c, y, 2);   // the edge
-        w.expect(*b, x, 1);   // the last use, after it
+        w.expect(*c, y, 2);  // the edge
+        w.expect(*b, x, 1);  // the last use, after it
         w.free(x);
         EXPECT_EQ(kind_of([&] { c->allocate(2048, kNoWaits); }), ErrorKind::OutOfMemory);
         BufferPtr z = w.allocate(*c, 2048, {.deterministic = true});
@@ -192,12 +192,12 @@ TEST(AdversarialTest, Case11AWaitTeachesOnlyWhatWasKnownAtItsPoint) {
         BufferPtr early = w.allocate(*b, 1024), x = w.allocate(w.compute(), 2048);
         w.stamp(*b, early, 1);
         w.stamp(w.compute(), x, 2);
-        w.expect(*b, x, 2);       // b is after compute only from here on
-        w.expect(*c, early, 1);   // c is after the first step of b
+        w.expect(*b, x, 2);      // b is after compute only from here on
+        w.expect(*c, early, 1);  // c is after the first step of b
         w.expect(w.compute(), x, 2);
         BufferPtr own = w.allocate(w.compute(), 256);
         w.stamp(w.compute(), own, 7);
-        w.expect(*b, own, 7);     // b is now after every use of x but its own, which is earlier
+        w.expect(*b, own, 7);  // b is now after every use of x but its own, which is earlier
         w.free(x);
         EXPECT_EQ(kind_of([&] { c->allocate(2048, kNoWaits); }), ErrorKind::OutOfMemory);
         BufferPtr z = w.allocate(*b, 2048, kNoWaits);  // b itself may have it
