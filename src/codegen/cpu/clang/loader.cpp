@@ -52,6 +52,8 @@ llvm::orc::SymbolMap allowed_symbols(llvm::orc::ExecutionSession& session) {
   THALWEG_MATH_2(fmod)
   THALWEG_MATH_2(atan2)
   THALWEG_MATH_2(hypot)
+  THALWEG_MATH_2(fmax)  // how -O3 writes some selects
+  THALWEG_MATH_2(fmin)
 #undef THALWEG_MATH_1
 #undef THALWEG_MATH_2
   add("fma", static_cast<double (*)(double, double, double)>(::fma));
