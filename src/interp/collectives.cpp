@@ -129,7 +129,8 @@ int64_t place(const std::vector<int64_t>& group, int64_t device) { return std::f
 std::vector<Literal> reduce_scatter(const Call& call) {
   const auto group = replica_group(call);
   const Shares shares = meet(call, group);
-  return one(part_of(combined(call, shares, 0), call.attrs().integer("scatter_dimension"), place(group, call.machine.device()), static_cast<int64_t>(shares.size())));
+  return one(
+      part_of(combined(call, shares, 0), call.attrs().integer("scatter_dimension"), place(group, call.machine.device()), static_cast<int64_t>(shares.size())));
 }
 
 std::vector<Literal> all_gather(const Call& call) {
@@ -183,15 +184,24 @@ std::vector<Literal> partition_id(const Call& call) { return one(expand(*ir::mak
 
 OpFn collective_function(OpCode code) {
   switch (code) {
-    case OpCode::AllReduce: return all_reduce;
-    case OpCode::ReduceScatter: return reduce_scatter;
-    case OpCode::AllGather: return all_gather;
-    case OpCode::AllToAll: return all_to_all;
-    case OpCode::CollectiveBroadcast: return collective_broadcast;
-    case OpCode::CollectivePermute: return collective_permute;
-    case OpCode::ReplicaId: return replica_id;
-    case OpCode::PartitionId: return partition_id;
-    default: return nullptr;
+    case OpCode::AllReduce:
+      return all_reduce;
+    case OpCode::ReduceScatter:
+      return reduce_scatter;
+    case OpCode::AllGather:
+      return all_gather;
+    case OpCode::AllToAll:
+      return all_to_all;
+    case OpCode::CollectiveBroadcast:
+      return collective_broadcast;
+    case OpCode::CollectivePermute:
+      return collective_permute;
+    case OpCode::ReplicaId:
+      return replica_id;
+    case OpCode::PartitionId:
+      return partition_id;
+    default:
+      return nullptr;
   }
 }
 

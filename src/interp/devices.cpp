@@ -40,12 +40,14 @@ void Devices::leave(int64_t device) {
   changed_.notify_all();
 }
 
-std::vector<std::vector<ir::Literal>> run_parallel(const ir::Module& module, const ir::Function& function, const std::vector<std::vector<ir::Literal>>& inputs, int64_t replicas,
-                                                   int64_t partitions, const Options& options) {
+std::vector<std::vector<ir::Literal>> run_parallel(const ir::Module& module, const ir::Function& function, const std::vector<std::vector<ir::Literal>>& inputs,
+                                                   int64_t replicas, int64_t partitions, const Options& options) {
   const int64_t count = replicas * partitions;
-  THALWEG_CHECK(static_cast<int64_t>(inputs.size()) == count, Invalid, "one list of inputs is needed for each device; given: ", inputs.size(), ", devices: ", count);
+  THALWEG_CHECK(static_cast<int64_t>(inputs.size()) == count, Invalid, "one list of inputs is needed for each device; given: ", inputs.size(),
+                ", devices: ", count);
   for (const auto& list : inputs) {
-    THALWEG_CHECK(list.size() == function.body.args.size(), Invalid, "wrong number of inputs: ", list.size(), ", @", function.name, " takes ", function.body.args.size());
+    THALWEG_CHECK(list.size() == function.body.args.size(), Invalid, "wrong number of inputs: ", list.size(), ", @", function.name, " takes ",
+                  function.body.args.size());
     for (size_t i = 0; i < list.size(); ++i)
       THALWEG_CHECK(list[i].type == function.body.args[i]->type, Invalid, "input ", i, " has the wrong type: ", to_string(list[i].type));
   }

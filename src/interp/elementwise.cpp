@@ -87,13 +87,17 @@ std::vector<Literal> clamp(const Call& call) {
 
 int packed_bits(DType dtype) {
   switch (dtype) {
-    case DType::I1: return 1;
+    case DType::I1:
+      return 1;
     case DType::S2:
-    case DType::U2: return 2;
+    case DType::U2:
+      return 2;
     case DType::S4:
     case DType::U4:
-    case DType::F4E2M1FN: return 4;
-    default: return 0;
+    case DType::F4E2M1FN:
+      return 4;
+    default:
+      return 0;
   }
 }
 
@@ -140,17 +144,27 @@ OpFn elementwise_function(OpCode code) {
 #undef THALWEG_BINARY
 #undef THALWEG_OP
     return binary;
-    case OpCode::Convert: return convert;
-    case OpCode::Compare: return compare;
-    case OpCode::IsFinite: return is_finite;
+    case OpCode::Convert:
+      return convert;
+    case OpCode::Compare:
+      return compare;
+    case OpCode::IsFinite:
+      return is_finite;
     case OpCode::Real:
-    case OpCode::Imag: return part;
-    case OpCode::Complex: return complex;
-    case OpCode::Select: return select;
-    case OpCode::Clamp: return clamp;
-    case OpCode::BitcastConvert: return bitcast;
-    case OpCode::ReducePrecision: return reduce_precision_op;
-    default: return nullptr;
+    case OpCode::Imag:
+      return part;
+    case OpCode::Complex:
+      return complex;
+    case OpCode::Select:
+      return select;
+    case OpCode::Clamp:
+      return clamp;
+    case OpCode::BitcastConvert:
+      return bitcast;
+    case OpCode::ReducePrecision:
+      return reduce_precision_op;
+    default:
+      return nullptr;
   }
 }
 

@@ -14,12 +14,14 @@ inline ir::Dims strides_of(const ir::Dims& dims) {
   return strides;
 }
 
+// The element at `index`, counted in elements.
 inline int64_t offset_of(const ir::Dims& index, const ir::Dims& strides) {
   int64_t offset = 0;
   for (size_t i = 0; i < index.size(); ++i) offset += index[i] * strides[i];
   return offset;
 }
 
+// Whether every number of `index` lies in its dimension.
 inline bool is_inside(const ir::Dims& index, const ir::Dims& dims) {
   for (size_t i = 0; i < dims.size(); ++i)
     if (index[i] < 0 || index[i] >= dims[i]) return false;

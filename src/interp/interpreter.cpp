@@ -23,7 +23,8 @@ constexpr size_t kOpCount = 0
 
 OpFn find_function(OpCode code) {
   if (code == OpCode::CustomCall) return custom_call;
-  for (auto family : {elementwise_function, movement_function, reduction_function, product_function, linear_algebra_function, random_function, collective_function})
+  for (auto family :
+       {elementwise_function, movement_function, reduction_function, product_function, linear_algebra_function, random_function, collective_function})
     if (OpFn function = family(code)) return function;
   return nullptr;
 }
@@ -79,19 +80,27 @@ std::vector<Datum> tensors(Machine& machine, const Op& op, const std::vector<Dat
 
 std::vector<Datum> evaluate(Machine& machine, const Op& op, std::vector<Datum> operands) {
   switch (op.code) {
-    case OpCode::While: return while_loop(machine, op, std::move(operands));
+    case OpCode::While:
+      return while_loop(machine, op, std::move(operands));
     case OpCode::If:
-    case OpCode::Case: return branch(machine, op, operands[0]);
-    case OpCode::Call: return machine.call(op.attrs.string("callee"), operands, op);
+    case OpCode::Case:
+      return branch(machine, op, operands[0]);
+    case OpCode::Call:
+      return machine.call(op.attrs.string("callee"), operands, op);
     case OpCode::Composite:
       if (op.attrs.has("decomposition")) return machine.call(op.attrs.string("decomposition"), operands, op);
       break;
-    case OpCode::OptimizationBarrier: return operands;
-    case OpCode::Tuple: return {Datum{nullptr, std::move(operands)}};
-    case OpCode::GetTupleElement: return {operands[0].parts[static_cast<size_t>(op.attrs.integer("index"))]};
+    case OpCode::OptimizationBarrier:
+      return operands;
+    case OpCode::Tuple:
+      return {Datum{nullptr, std::move(operands)}};
+    case OpCode::GetTupleElement:
+      return {operands[0].parts[static_cast<size_t>(op.attrs.integer("index"))]};
     case OpCode::AfterAll:
-    case OpCode::CreateToken: return {token_datum()};
-    default: break;
+    case OpCode::CreateToken:
+      return {token_datum()};
+    default:
+      break;
   }
   return tensors(machine, op, operands);
 }
@@ -114,10 +123,11 @@ std::vector<Literal> literals_of(const std::vector<Datum>& data) {
 }
 
 void check_inputs(const ir::Function& function, std::span<const Literal> inputs) {
-  THALWEG_CHECK(inputs.size() == function.body.args.size(), Invalid, "wrong number of inputs: ", inputs.size(), ", @", function.name, " takes ", function.body.args.size());
+  THALWEG_CHECK(inputs.size() == function.body.args.size(), Invalid, "wrong number of inputs: ", inputs.size(), ", @", function.name, " takes ",
+                function.body.args.size());
   for (size_t i = 0; i < inputs.size(); ++i)
-    THALWEG_CHECK(inputs[i].type == function.body.args[i]->type, Invalid, "input ", i, " has the wrong type: ", to_string(inputs[i].type), ", @", function.name, " takes ",
-                  to_string(function.body.args[i]->type));
+    THALWEG_CHECK(inputs[i].type == function.body.args[i]->type, Invalid, "input ", i, " has the wrong type: ", to_string(inputs[i].type), ", @", function.name,
+                  " takes ", to_string(function.body.args[i]->type));
 }
 
 }  // namespace

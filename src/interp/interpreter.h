@@ -24,7 +24,7 @@ std::vector<ir::Literal> run(const ir::Function& function, std::span<const ir::L
 
 // Runs `function` on replicas × partitions simulated devices at once; `inputs[d]` and the result's [d] belong to device d = replica * partitions + partition.
 // Collectives meet in lockstep; devices that wait for a partner which never comes raise Error(Invalid).
-std::vector<std::vector<ir::Literal>> run_parallel(const ir::Module& module, const ir::Function& function, const std::vector<std::vector<ir::Literal>>& inputs, int64_t replicas,
-                                                   int64_t partitions, const Options& options = {});
+std::vector<std::vector<ir::Literal>> run_parallel(const ir::Module& module, const ir::Function& function, const std::vector<std::vector<ir::Literal>>& inputs,
+                                                   int64_t replicas, int64_t partitions, const Options& options = {});
 
 }  // namespace thalweg::interp

@@ -159,10 +159,14 @@ std::vector<Literal> triangular_solve(const Call& call) {
 
 OpFn linear_algebra_function(OpCode code) {
   switch (code) {
-    case OpCode::Fft: return fft;
-    case OpCode::Cholesky: return cholesky;
-    case OpCode::TriangularSolve: return triangular_solve;
-    default: return nullptr;
+    case OpCode::Fft:
+      return fft;
+    case OpCode::Cholesky:
+      return cholesky;
+    case OpCode::TriangularSolve:
+      return triangular_solve;
+    default:
+      return nullptr;
   }
 }
 

@@ -88,10 +88,12 @@ class Reducer {
   bool swapped_ = false;
 };
 
+// Throws Error(Unsupported) naming the op.
 [[noreturn]] inline void unsupported(const ir::Op& op) {
   raise(ErrorKind::Unsupported, "op is parsed but cannot be run: stablehlo.", ir::name(op.code), "; rewrite it with static shapes and plain types");
 }
 
+// A list of one literal.
 inline std::vector<ir::Literal> one(ir::Literal literal) {
   std::vector<ir::Literal> list;
   list.push_back(std::move(literal));

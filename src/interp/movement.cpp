@@ -237,20 +237,34 @@ std::vector<Literal> scatter(const Call& call) {
 
 OpFn movement_function(OpCode code) {
   switch (code) {
-    case OpCode::Constant: return constant;
-    case OpCode::Iota: return iota;
-    case OpCode::BroadcastInDim: return broadcast_in_dim;
-    case OpCode::Reshape: return reshape;
-    case OpCode::Reverse: return reverse;
-    case OpCode::Slice: return slice;
-    case OpCode::Transpose: return transpose;
-    case OpCode::Concatenate: return concatenate;
-    case OpCode::Pad: return pad;
-    case OpCode::DynamicSlice: return dynamic_slice;
-    case OpCode::DynamicUpdateSlice: return dynamic_update_slice;
-    case OpCode::Gather: return gather;
-    case OpCode::Scatter: return scatter;
-    default: return nullptr;
+    case OpCode::Constant:
+      return constant;
+    case OpCode::Iota:
+      return iota;
+    case OpCode::BroadcastInDim:
+      return broadcast_in_dim;
+    case OpCode::Reshape:
+      return reshape;
+    case OpCode::Reverse:
+      return reverse;
+    case OpCode::Slice:
+      return slice;
+    case OpCode::Transpose:
+      return transpose;
+    case OpCode::Concatenate:
+      return concatenate;
+    case OpCode::Pad:
+      return pad;
+    case OpCode::DynamicSlice:
+      return dynamic_slice;
+    case OpCode::DynamicUpdateSlice:
+      return dynamic_update_slice;
+    case OpCode::Gather:
+      return gather;
+    case OpCode::Scatter:
+      return scatter;
+    default:
+      return nullptr;
   }
 }
 

@@ -21,10 +21,15 @@ class Sum {
 
   void add_product(const std::byte* a, const std::byte* b) {
     switch (dtype_) {
-      case DType::C64: return add_complex<float>(a, b);
-      case DType::C128: return add_complex<double>(a, b);
-      case DType::F64: real_ += ir::load_double(dtype_, a) * ir::load_double(dtype_, b); return;
-      default: break;
+      case DType::C64:
+        return add_complex<float>(a, b);
+      case DType::C128:
+        return add_complex<double>(a, b);
+      case DType::F64:
+        real_ += ir::load_double(dtype_, a) * ir::load_double(dtype_, b);
+        return;
+      default:
+        break;
     }
     if (is_float(dtype_))
       real_ = static_cast<float>(real_) + static_cast<float>(ir::load_double(dtype_, a)) * static_cast<float>(ir::load_double(dtype_, b));
@@ -110,7 +115,8 @@ std::vector<Literal> dot_general(const Call& call) {
 }
 
 // Where the window of output position `at` reads the input for kernel position `k`; false in padding and holes.
-bool input_position(const ir::ConvDims& d, const Dims& input_dims, const Dims& out_index, const Dims& k, const Dims& kernel_sizes, const Dims& strides, int64_t& offset) {
+bool input_position(const ir::ConvDims& d, const Dims& input_dims, const Dims& out_index, const Dims& k, const Dims& kernel_sizes, const Dims& strides,
+                    int64_t& offset) {
   for (size_t s = 0; s < k.size(); ++s) {
     const int64_t kernel_at = !d.reversal.empty() && d.reversal[s] ? kernel_sizes[s] - 1 - k[s] : k[s];
     const int64_t at = out_index[static_cast<size_t>(d.output_spatial[s])] * d.stride[s] + kernel_at * d.rhs_dilation[s] - d.pad_low[s];
@@ -128,7 +134,8 @@ std::vector<Literal> convolution(const Call& call) {
   const Dims in_strides = strides_of(input.type.dims), kernel_strides = strides_of(kernel.type.dims);
   const auto size = [](const Literal& l, int64_t dim) { return l.type.dims[static_cast<size_t>(dim)]; };
   const int64_t features = size(kernel, d.kernel_input), outputs = size(kernel, d.kernel_output);
-  const int64_t outputs_a_group = outputs / d.feature_groups, outputs_a_batch_group = outputs / d.batch_groups, batches = size(input, d.input_batch) / d.batch_groups;
+  const int64_t outputs_a_group = outputs / d.feature_groups, outputs_a_batch_group = outputs / d.batch_groups,
+                batches = size(input, d.input_batch) / d.batch_groups;
   const Dims kernel_sizes = picked(kernel.type.dims, d.kernel_spatial);
   Literal out(call.type());
   for_each_index(out.type.dims, [&](const Dims& index, int64_t i) {
@@ -154,9 +161,12 @@ std::vector<Literal> convolution(const Call& call) {
 
 OpFn product_function(OpCode code) {
   switch (code) {
-    case OpCode::DotGeneral: return dot_general;
-    case OpCode::Convolution: return convolution;
-    default: return nullptr;
+    case OpCode::DotGeneral:
+      return dot_general;
+    case OpCode::Convolution:
+      return convolution;
+    default:
+      return nullptr;
   }
 }
 

@@ -127,9 +127,12 @@ std::vector<Literal> rng(const Call& call) {
 
 OpFn random_function(OpCode code) {
   switch (code) {
-    case OpCode::Rng: return rng;
-    case OpCode::RngBitGenerator: return rng_bit_generator;
-    default: return nullptr;
+    case OpCode::Rng:
+      return rng;
+    case OpCode::RngBitGenerator:
+      return rng_bit_generator;
+    default:
+      return nullptr;
   }
 }
 

@@ -85,7 +85,9 @@ std::vector<Literal> reduce_window(const Call& call) {
   const ir::Window w = ir::window_of(call.attrs(), static_cast<int64_t>(dims.size()));
   std::vector<Literal> out = initial_results(call, n);
   const Reducer reducer(call.machine, call.region());
-  for_each_index(call.type().dims, [&](const Dims& position, int64_t to) { for_each_in_window(w, dims, position, [&](int64_t from) { accumulate(call, reducer, out, to, from); }); });
+  for_each_index(call.type().dims, [&](const Dims& position, int64_t to) {
+    for_each_in_window(w, dims, position, [&](int64_t from) { accumulate(call, reducer, out, to, from); });
+  });
   return out;
 }
 
@@ -176,7 +178,10 @@ std::vector<Literal> map(const Call& call) {
 // Batch norm: figures of one feature are computed in double and rounded once.
 struct Features {
   explicit Features(const Call& call)
-      : dims(call.in(0).type.dims), feature(static_cast<size_t>(call.attrs().integer("feature_index"))), epsilon(call.attrs().real("epsilon")), count(dims[feature]) {
+      : dims(call.in(0).type.dims),
+        feature(static_cast<size_t>(call.attrs().integer("feature_index"))),
+        epsilon(call.attrs().real("epsilon")),
+        count(dims[feature]) {
     const int64_t size = call.in(0).type.size();
     per_feature = count == 0 ? 0 : static_cast<double>(size / count);
   }
@@ -263,15 +268,24 @@ std::vector<Literal> batch_norm_grad(const Call& call) {
 
 OpFn reduction_function(OpCode code) {
   switch (code) {
-    case OpCode::Reduce: return reduce;
-    case OpCode::ReduceWindow: return reduce_window;
-    case OpCode::SelectAndScatter: return select_and_scatter;
-    case OpCode::Sort: return sort;
-    case OpCode::Map: return map;
-    case OpCode::BatchNormInference: return batch_norm_inference;
-    case OpCode::BatchNormTraining: return batch_norm_training;
-    case OpCode::BatchNormGrad: return batch_norm_grad;
-    default: return nullptr;
+    case OpCode::Reduce:
+      return reduce;
+    case OpCode::ReduceWindow:
+      return reduce_window;
+    case OpCode::SelectAndScatter:
+      return select_and_scatter;
+    case OpCode::Sort:
+      return sort;
+    case OpCode::Map:
+      return map;
+    case OpCode::BatchNormInference:
+      return batch_norm_inference;
+    case OpCode::BatchNormTraining:
+      return batch_norm_training;
+    case OpCode::BatchNormGrad:
+      return batch_norm_grad;
+    default:
+      return nullptr;
   }
 }
 

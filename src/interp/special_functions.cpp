@@ -42,7 +42,8 @@ Real digamma(Real x) {
 }
 
 // Bernoulli numbers B2, B4, … of Euler–Maclaurin sums.
-constexpr Real kBernoulli[] = {1.0L / 6, -1.0L / 30, 1.0L / 42, -1.0L / 30, 5.0L / 66, -691.0L / 2730, 7.0L / 6, -3617.0L / 510, 43867.0L / 798, -174611.0L / 330};
+constexpr Real kBernoulli[] = {1.0L / 6,       -1.0L / 30, 1.0L / 42,      -1.0L / 30,     5.0L / 66,
+                               -691.0L / 2730, 7.0L / 6,   -3617.0L / 510, 43867.0L / 798, -174611.0L / 330};
 
 // Hurwitz zeta: sum over k >= 0 of (k + q)^-s, by Euler–Maclaurin.
 Real zeta(Real s, Real q) {
@@ -119,10 +120,10 @@ Fn find(const Row<Fn> (&rows)[N], std::string_view name) {
 }
 
 constexpr Row<RealFn> kReal[] = {
-    {"acos", std::acos},   {"acosh", std::acosh}, {"asin", std::asin},       {"asinh", std::asinh},   {"atan", std::atan},           {"atanh", std::atanh},
-    {"cosh", std::cosh},   {"sinh", std::sinh},   {"tan", std::tan},         {"erf", std::erf},       {"erfc", std::erfc},           {"erf_inv", erf_inv},
-    {"lgamma", lgamma},    {"digamma", digamma},  {"bessel_i1e", bessel_i1e}, {"square", square},      {"conj", conj},                {"is_inf", is_inf},
-    {"is_pos_inf", is_pos_inf}, {"is_neg_inf", is_neg_inf},
+    {"acos", std::acos},   {"acosh", std::acosh}, {"asin", std::asin}, {"asinh", std::asinh},      {"atan", std::atan},
+    {"atanh", std::atanh}, {"cosh", std::cosh},   {"sinh", std::sinh}, {"tan", std::tan},          {"erf", std::erf},
+    {"erfc", std::erfc},   {"erf_inv", erf_inv},  {"lgamma", lgamma},  {"digamma", digamma},       {"bessel_i1e", bessel_i1e},
+    {"square", square},    {"conj", conj},        {"is_inf", is_inf},  {"is_pos_inf", is_pos_inf}, {"is_neg_inf", is_neg_inf},
 };
 constexpr Row<RealFn2> kReal2[] = {{"zeta", zeta}, {"polygamma", polygamma}};
 
@@ -139,7 +140,7 @@ Complex c_square(Complex z) { return {(z.real() - z.imag()) * (z.real() + z.imag
 Complex c_conj(Complex z) { return std::conj(z); }
 
 constexpr Row<ComplexFn> kComplex[] = {
-    {"acos", c_acos}, {"acosh", c_acosh}, {"asin", c_asin}, {"asinh", c_asinh}, {"atan", c_atan},     {"atanh", c_atanh},
+    {"acos", c_acos}, {"acosh", c_acosh}, {"asin", c_asin}, {"asinh", c_asinh},   {"atan", c_atan}, {"atanh", c_atanh},
     {"cosh", c_cosh}, {"sinh", c_sinh},   {"tan", c_tan},   {"square", c_square}, {"conj", c_conj},
 };
 

@@ -35,9 +35,9 @@ class Attributes {
   int64_t integer(std::string_view name, int64_t fallback) const;
   double real(std::string_view name) const;
   bool boolean(std::string_view name, bool fallback) const;
-  const std::string& string(std::string_view name) const;       // a string, enum word or symbol
+  const std::string& string(std::string_view name) const;  // a string, enum word or symbol
   std::string string(std::string_view name, std::string fallback) const;
-  const Dims& ints(std::string_view name) const;                // array<i64: …>, dense<…> : tensor<nxi64> and [1, 2] are all stored so
+  const Dims& ints(std::string_view name) const;  // array<i64: …>, dense<…> : tensor<nxi64> and [1, 2] are all stored so
   Dims ints(std::string_view name, Dims fallback) const;
   const LiteralPtr& literal(std::string_view name) const;
   const Attributes& dict(std::string_view name) const;
@@ -64,8 +64,8 @@ struct OpaqueText {
 
 // One attribute. Integer widths other than i64 are kept beside the value so that text round-trips.
 struct Attribute {
-  using Value = std::variant<std::monostate /* unit */, bool, int64_t, double, std::string, EnumWord, Symbol, OpaqueText, Dims, std::vector<bool>, LiteralPtr, Type,
-                             std::shared_ptr<const AttributeList>, std::shared_ptr<const Attributes>>;
+  using Value = std::variant<std::monostate /* unit */, bool, int64_t, double, std::string, EnumWord, Symbol, OpaqueText, Dims, std::vector<bool>, LiteralPtr,
+                             Type, std::shared_ptr<const AttributeList>, std::shared_ptr<const Attributes>>;
   Value value;
   // How the text spells it. Integers and floats: their type, e.g. "i32" (empty: i64, f64). Dims: "i32" for array<i32: …>, "tensor<…>" for dense<…>, "list" for
   // [1, 2] (empty: array<i64: …>). Dicts: "#stablehlo.gather" and such (empty: {…}).

@@ -68,7 +68,8 @@ LiteralPtr lowest(DType dtype) {
 Op* Builder::make(OpCode code, std::vector<Value*> operands, Attributes attrs, std::vector<Type> types, std::vector<std::unique_ptr<Block>> regions) {
   const bool given = !types.empty();
   if (auto inferred = infer_types(code, operands, attrs, regions, given ? &types : nullptr)) {
-    THALWEG_CHECK(!given || *inferred == types, Verify, "stablehlo.", name(code), ": result types differ from what the op gives; first given: ", to_string(types.front()),
+    THALWEG_CHECK(!given || *inferred == types, Verify, "stablehlo.", name(code),
+                  ": result types differ from what the op gives; first given: ", to_string(types.front()),
                   ", first computed: ", inferred->empty() ? std::string("none") : to_string(inferred->front()));
     types = std::move(*inferred);
   }
@@ -203,7 +204,8 @@ Value* Builder::gather(Value* operand, Value* indices, GatherDims dims, Dims sli
   return make(OpCode::Gather, {operand, indices}, std::move(attrs))->result();
 }
 
-Value* Builder::scatter(Value* operand, Value* indices, Value* updates, ScatterDims dims, const std::function<Value*(Builder&, Value*, Value*)>& combine, bool unique_indices) {
+Value* Builder::scatter(Value* operand, Value* indices, Value* updates, ScatterDims dims, const std::function<Value*(Builder&, Value*, Value*)>& combine,
+                        bool unique_indices) {
   Attributes attrs;
   set_scatter_dims(attrs, dims);
   if (unique_indices) attrs.set("unique_indices", true);
@@ -245,7 +247,8 @@ std::vector<Value*> Builder::reduce(std::vector<Value*> operands, std::vector<Va
   return results_of(*make(OpCode::Reduce, joined(std::move(operands), inits), std::move(attrs), {}, one(std::move(block))));
 }
 
-Value* Builder::reduce_window(OpCode op, Value* a, Value* init, Dims window, Dims stride, Dims pad_low, Dims pad_high, Dims base_dilation, Dims window_dilation) {
+Value* Builder::reduce_window(OpCode op, Value* a, Value* init, Dims window, Dims stride, Dims pad_low, Dims pad_high, Dims base_dilation,
+                              Dims window_dilation) {
   const size_t rank = a->type.dims.size();
   if (base_dilation.empty()) base_dilation.assign(rank, 1);
   if (window_dilation.empty()) window_dilation.assign(rank, 1);

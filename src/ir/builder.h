@@ -22,8 +22,8 @@ class Builder {
   explicit Builder(Block& block) : block_(&block) {}
   Block& block() const { return *block_; }
 
-  Location location;   // given to every op made from here on
-  uint8_t group = 0;   // likewise
+  Location location;  // given to every op made from here on
+  uint8_t group = 0;  // likewise
 
   // The general form: any op, with the result types inferred where `types` is empty (ops whose types cannot be inferred need them).
   Op* make(OpCode code, std::vector<Value*> operands, Attributes attrs = {}, std::vector<Type> types = {}, std::vector<std::unique_ptr<Block>> regions = {});
@@ -53,7 +53,8 @@ class Builder {
   Value* dynamic_update_slice(Value* a, Value* update, std::vector<Value*> starts);
   Value* gather(Value* operand, Value* indices, GatherDims dims, Dims slice_sizes);
   // `combine` builds the update computation: (old, new) → stored.
-  Value* scatter(Value* operand, Value* indices, Value* updates, ScatterDims dims, const std::function<Value*(Builder&, Value*, Value*)>& combine, bool unique_indices = false);
+  Value* scatter(Value* operand, Value* indices, Value* updates, ScatterDims dims, const std::function<Value*(Builder&, Value*, Value*)>& combine,
+                 bool unique_indices = false);
 
   // reduce of one operand by a binary op from its identity `init` (rank 0).
   Value* reduce(OpCode op, Value* a, Value* init, Dims dims);
@@ -61,8 +62,10 @@ class Builder {
   Value* sum(Value* a, Dims dims);
   Value* max(Value* a, Dims dims);
   // reduce of several operands: `body` gets accumulators then elements.
-  std::vector<Value*> reduce(std::vector<Value*> operands, std::vector<Value*> inits, Dims dims, const std::function<std::vector<Value*>(Builder&, std::vector<Value*>)>& body);
-  Value* reduce_window(OpCode op, Value* a, Value* init, Dims window, Dims stride, Dims pad_low, Dims pad_high, Dims base_dilation = {}, Dims window_dilation = {});
+  std::vector<Value*> reduce(std::vector<Value*> operands, std::vector<Value*> inits, Dims dims,
+                             const std::function<std::vector<Value*>(Builder&, std::vector<Value*>)>& body);
+  Value* reduce_window(OpCode op, Value* a, Value* init, Dims window, Dims stride, Dims pad_low, Dims pad_high, Dims base_dilation = {},
+                       Dims window_dilation = {});
   // sort along `dim`, `stable`; `less` compares (a0, b0, a1, b1, …).
   std::vector<Value*> sort(std::vector<Value*> operands, int64_t dim, bool stable, const std::function<Value*(Builder&, std::vector<Value*>)>& less);
 
@@ -80,7 +83,7 @@ class Builder {
 
 // Checks an op's operands, attributes and regions by the rules of its row and gives its result types; throws Error(Verify). `declared`: the result types
 // where they are known already, checked too. Empty optional: `declared` is needed and decides (reshape, convert, custom_call …).
-std::optional<std::vector<Type>> infer_types(OpCode code, const std::vector<Value*>& operands, const Attributes& attrs, const std::vector<std::unique_ptr<Block>>& regions,
-                                             const std::vector<Type>* declared = nullptr);
+std::optional<std::vector<Type>> infer_types(OpCode code, const std::vector<Value*>& operands, const Attributes& attrs,
+                                             const std::vector<std::unique_ptr<Block>>& regions, const std::vector<Type>* declared = nullptr);
 
 }  // namespace thalweg::ir

@@ -28,7 +28,8 @@ class Comparison {
   std::string ops(const Op& a, const Op& b) {
     const auto shown = [&](const char* what) { return std::string(what) + ": " + print(a) + " and " + print(b); };
     if (a.code != b.code) return shown("op");
-    if (a.operands.size() != b.operands.size() || a.results.size() != b.results.size() || a.regions.size() != b.regions.size()) return shown("operands, results or regions");
+    if (a.operands.size() != b.operands.size() || a.results.size() != b.results.size() || a.regions.size() != b.regions.size())
+      return shown("operands, results or regions");
     for (size_t i = 0; i < a.operands.size(); ++i)
       if (map_[a.operands[i]] != b.operands[i]) return shown("operand");
     if (!(a.attrs == b.attrs)) return shown("attributes");

@@ -103,12 +103,9 @@ void set_conv_dims(Attributes& attrs, const ConvDims& d) {
 
 GatherDims gather_dims(const Attributes& attrs) {
   const Attributes& dict = attrs.dict("dimension_numbers");
-  return {dict.ints("offset_dims", {}),
-          dict.ints("collapsed_slice_dims", {}),
-          dict.ints("operand_batching_dims", {}),
-          dict.ints("start_indices_batching_dims", {}),
-          dict.ints("start_index_map", {}),
-          dict.integer("index_vector_dim", 0)};
+  return {dict.ints("offset_dims", {}),           dict.ints("collapsed_slice_dims", {}),
+          dict.ints("operand_batching_dims", {}), dict.ints("start_indices_batching_dims", {}),
+          dict.ints("start_index_map", {}),       dict.integer("index_vector_dim", 0)};
 }
 
 void set_gather_dims(Attributes& attrs, const GatherDims& dims) {
@@ -124,12 +121,9 @@ void set_gather_dims(Attributes& attrs, const GatherDims& dims) {
 
 ScatterDims scatter_dims(const Attributes& attrs) {
   const Attributes& dict = attrs.dict("scatter_dimension_numbers");
-  return {dict.ints("update_window_dims", {}),
-          dict.ints("inserted_window_dims", {}),
-          dict.ints("input_batching_dims", {}),
-          dict.ints("scatter_indices_batching_dims", {}),
-          dict.ints("scatter_dims_to_operand_dims", {}),
-          dict.integer("index_vector_dim", 0)};
+  return {dict.ints("update_window_dims", {}),           dict.ints("inserted_window_dims", {}),
+          dict.ints("input_batching_dims", {}),          dict.ints("scatter_indices_batching_dims", {}),
+          dict.ints("scatter_dims_to_operand_dims", {}), dict.integer("index_vector_dim", 0)};
 }
 
 void set_scatter_dims(Attributes& attrs, const ScatterDims& dims) {

@@ -14,6 +14,7 @@ enum class DType : uint8_t {
 #undef THALWEG_DTYPE
 };
 
+// What kind of numbers a dtype holds.
 enum class DTypeClass : uint8_t { Bool, Signed, Unsigned, Float, Complex };
 
 // StableHLO's spelling, e.g. "f32", "ui8", "complex<f32>".

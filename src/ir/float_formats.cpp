@@ -34,20 +34,34 @@ struct Format {
 
 Format format_of(DType dtype) {
   switch (dtype) {
-    case DType::F4E2M1FN: return {2, 1, 1, Specials::Finite};
-    case DType::F6E2M3FN: return {2, 3, 1, Specials::Finite};
-    case DType::F6E3M2FN: return {3, 2, 3, Specials::Finite};
-    case DType::F8E3M4: return {3, 4, 3, Specials::Ieee};
-    case DType::F8E4M3: return {4, 3, 7, Specials::Ieee};
-    case DType::F8E4M3FN: return {4, 3, 7, Specials::Fn};
-    case DType::F8E4M3FNUZ: return {4, 3, 8, Specials::Fnuz};
-    case DType::F8E4M3B11FNUZ: return {4, 3, 11, Specials::Fnuz};
-    case DType::F8E5M2: return {5, 2, 15, Specials::Ieee};
-    case DType::F8E5M2FNUZ: return {5, 2, 16, Specials::Fnuz};
-    case DType::F8E8M0FNU: return {8, 0, 127, Specials::Scale};
-    case DType::BF16: return {8, 7, 127, Specials::Ieee};
-    case DType::F16: return {5, 10, 15, Specials::Ieee};
-    default: raise(ErrorKind::Internal, "not a narrow float format: ", name(dtype));
+    case DType::F4E2M1FN:
+      return {2, 1, 1, Specials::Finite};
+    case DType::F6E2M3FN:
+      return {2, 3, 1, Specials::Finite};
+    case DType::F6E3M2FN:
+      return {3, 2, 3, Specials::Finite};
+    case DType::F8E3M4:
+      return {3, 4, 3, Specials::Ieee};
+    case DType::F8E4M3:
+      return {4, 3, 7, Specials::Ieee};
+    case DType::F8E4M3FN:
+      return {4, 3, 7, Specials::Fn};
+    case DType::F8E4M3FNUZ:
+      return {4, 3, 8, Specials::Fnuz};
+    case DType::F8E4M3B11FNUZ:
+      return {4, 3, 11, Specials::Fnuz};
+    case DType::F8E5M2:
+      return {5, 2, 15, Specials::Ieee};
+    case DType::F8E5M2FNUZ:
+      return {5, 2, 16, Specials::Fnuz};
+    case DType::F8E8M0FNU:
+      return {8, 0, 127, Specials::Scale};
+    case DType::BF16:
+      return {8, 7, 127, Specials::Ieee};
+    case DType::F16:
+      return {5, 10, 15, Specials::Ieee};
+    default:
+      raise(ErrorKind::Internal, "not a narrow float format: ", name(dtype));
   }
 }
 

@@ -89,7 +89,8 @@ Function& Module::main() const {
   Function* only = nullptr;
   for (const auto& function : functions) {
     if (!function->is_public) continue;
-    THALWEG_CHECK(!only, Invalid, "the module has several public functions and none called main: @", only->name, ", @", function->name, "; name one of them main");
+    THALWEG_CHECK(!only, Invalid, "the module has several public functions and none called main: @", only->name, ", @", function->name,
+                  "; name one of them main");
     only = function.get();
   }
   THALWEG_CHECK(only, Invalid, "the module has no public function to run; add one called main");

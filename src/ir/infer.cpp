@@ -39,7 +39,9 @@ void require_operands(const OpView& op, size_t n) {
   require(op.operands.size() == n, op, "wrong number of operands; expected: ", n, ", given: ", op.operands.size());
 }
 
-void require_regions(const OpView& op, size_t n) { require(op.regions.size() == n, op, "wrong number of regions; expected: ", n, ", given: ", op.regions.size()); }
+void require_regions(const OpView& op, size_t n) {
+  require(op.regions.size() == n, op, "wrong number of regions; expected: ", n, ", given: ", op.regions.size());
+}
 
 void require_tensors(const OpView& op) {
   for (const Value* value : op.operands) require(value->type.is_tensor(), op, "operands must be tensors; given: ", to_string(value->type));
@@ -48,8 +50,8 @@ void require_tensors(const OpView& op) {
 void require_dims(const OpView& op, const char* attribute, const Dims& dims, int64_t rank) {
   for (size_t i = 0; i < dims.size(); ++i) {
     require(dims[i] >= 0 && dims[i] < rank, op, "dimension out of range in ", attribute, ": ", dims[i], ", rank: ", rank);
-    require(std::find(dims.begin(), dims.begin() + static_cast<ptrdiff_t>(i), dims[i]) == dims.begin() + static_cast<ptrdiff_t>(i), op, "dimension given twice in ",
-            attribute, ": ", dims[i]);
+    require(std::find(dims.begin(), dims.begin() + static_cast<ptrdiff_t>(i), dims[i]) == dims.begin() + static_cast<ptrdiff_t>(i), op,
+            "dimension given twice in ", attribute, ": ", dims[i]);
   }
 }
 
@@ -76,8 +78,8 @@ std::vector<Type> region_results(const OpView& op, size_t region) {
   return types;
 }
 
-std::optional<std::vector<Type>> infer_types(OpCode code, const std::vector<Value*>& operands, const Attributes& attrs, const std::vector<std::unique_ptr<Block>>& regions,
-                                             const std::vector<Type>* declared) {
+std::optional<std::vector<Type>> infer_types(OpCode code, const std::vector<Value*>& operands, const Attributes& attrs,
+                                             const std::vector<std::unique_ptr<Block>>& regions, const std::vector<Type>* declared) {
   const OpView op{code, operands, attrs, regions, declared};
   const ShapeRule rule = rules()[static_cast<size_t>(code)];
   if (!rule) return std::nullopt;

@@ -36,8 +36,8 @@ Types resized(const OpView& op, const char* attribute, bool grows) {
     for (int64_t k = 0; k < to.rank(); ++k) {
       const int64_t before = types[i].dims[static_cast<size_t>(k)], after = to.dims[static_cast<size_t>(k)];
       const int64_t longer = grows ? after : before, shorter = grows ? before : after;
-      require(k == dim ? (shorter == 0 ? longer == 0 : longer % shorter == 0) : before == after, op, "result shape does not follow from the operand's: ", to_string(types[i]),
-              " and ", to_string(to));
+      require(k == dim ? (shorter == 0 ? longer == 0 : longer % shorter == 0) : before == after, op,
+              "result shape does not follow from the operand's: ", to_string(types[i]), " and ", to_string(to));
     }
   }
   return std::nullopt;
@@ -50,8 +50,10 @@ Types all_to_all(const OpView& op) {
   std::vector<Type> types = operand_types(op);
   const int64_t split = op.attrs.integer("split_dimension"), concat = op.attrs.integer("concat_dimension"), count = op.attrs.integer("split_count");
   for (Type& type : types) {
-    require(split >= 0 && split < type.rank() && concat >= 0 && concat < type.rank(), op, "dimension out of range: ", split, " and ", concat, ", operand: ", to_string(type));
-    require(count > 0 && type.dims[static_cast<size_t>(split)] % count == 0, op, "the split dimension is not divisible by the count: ", to_string(type), ", count: ", count);
+    require(split >= 0 && split < type.rank() && concat >= 0 && concat < type.rank(), op, "dimension out of range: ", split, " and ", concat,
+            ", operand: ", to_string(type));
+    require(count > 0 && type.dims[static_cast<size_t>(split)] % count == 0, op, "the split dimension is not divisible by the count: ", to_string(type),
+            ", count: ", count);
     type.dims[static_cast<size_t>(split)] /= count;
     type.dims[static_cast<size_t>(concat)] *= count;
   }
@@ -68,16 +70,23 @@ Types identifier(const OpView& op) {
 ShapeRule collective_rule(OpCode code) {
   switch (code) {
     case OpCode::AllReduce:
-    case OpCode::CollectiveReduce: return reduced;
+    case OpCode::CollectiveReduce:
+      return reduced;
     case OpCode::CollectiveBroadcast:
     case OpCode::CollectivePermute:
-    case OpCode::CrossReplicaSum: return same;
-    case OpCode::AllGather: return all_gather;
-    case OpCode::ReduceScatter: return reduce_scatter;
-    case OpCode::AllToAll: return all_to_all;
+    case OpCode::CrossReplicaSum:
+      return same;
+    case OpCode::AllGather:
+      return all_gather;
+    case OpCode::ReduceScatter:
+      return reduce_scatter;
+    case OpCode::AllToAll:
+      return all_to_all;
     case OpCode::PartitionId:
-    case OpCode::ReplicaId: return identifier;
-    default: return nullptr;
+    case OpCode::ReplicaId:
+      return identifier;
+    default:
+      return nullptr;
   }
 }
 

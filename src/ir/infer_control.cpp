@@ -16,10 +16,11 @@ Types pass_through(const OpView& op) { return operand_types(op); }
 
 void require_arguments(const OpView& op, size_t region, const std::vector<Type>& types) {
   const Block& block = *op.regions[region];
-  require(block.args.size() == types.size(), op, "region ", region, " has another number of arguments than there are values: ", block.args.size(), " and ", types.size());
+  require(block.args.size() == types.size(), op, "region ", region, " has another number of arguments than there are values: ", block.args.size(), " and ",
+          types.size());
   for (size_t i = 0; i < types.size(); ++i)
-    require(block.args[i]->type == types[i], op, "region ", region, " argument ", i, " has another type than its value: ", to_string(block.args[i]->type), " and ",
-            to_string(types[i]));
+    require(block.args[i]->type == types[i], op, "region ", region, " argument ", i, " has another type than its value: ", to_string(block.args[i]->type),
+            " and ", to_string(types[i]));
 }
 
 Types while_loop(const OpView& op) {
@@ -70,7 +71,8 @@ Types get_tuple_element(const OpView& op) {
   require_operands(op, 1);
   const Type& type = op.type(0);
   const int64_t index = op.attrs.integer("index");
-  require(type.kind == Type::Kind::Tuple && index >= 0 && index < static_cast<int64_t>(type.elements.size()), op, "no such element: ", index, " of ", to_string(type));
+  require(type.kind == Type::Kind::Tuple && index >= 0 && index < static_cast<int64_t>(type.elements.size()), op, "no such element: ", index, " of ",
+          to_string(type));
   return {{type.elements[static_cast<size_t>(index)]}};
 }
 
@@ -82,17 +84,26 @@ Types no_results(const OpView& op) { return std::vector<Type>{}; }
 
 ShapeRule control_rule(OpCode code) {
   switch (code) {
-    case OpCode::While: return while_loop;
-    case OpCode::If: return if_else;
-    case OpCode::Case: return case_of;
-    case OpCode::OptimizationBarrier: return pass_through;
-    case OpCode::Tuple: return make_tuple;
-    case OpCode::GetTupleElement: return get_tuple_element;
+    case OpCode::While:
+      return while_loop;
+    case OpCode::If:
+      return if_else;
+    case OpCode::Case:
+      return case_of;
+    case OpCode::OptimizationBarrier:
+      return pass_through;
+    case OpCode::Tuple:
+      return make_tuple;
+    case OpCode::GetTupleElement:
+      return get_tuple_element;
     case OpCode::AfterAll:
     case OpCode::CreateToken:
-    case OpCode::Outfeed: return one_token;
-    case OpCode::Return: return no_results;
-    default: return nullptr;
+    case OpCode::Outfeed:
+      return one_token;
+    case OpCode::Return:
+      return no_results;
+    default:
+      return nullptr;
   }
 }
 

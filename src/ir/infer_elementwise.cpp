@@ -11,15 +11,24 @@ enum class ElementClass { Any, Bool, Integer, BoolInteger, Float, FloatComplex, 
 bool takes(ElementClass cls, DType dtype) {
   const bool integer = is_integer(dtype), real = is_float(dtype), complex = is_complex(dtype), boolean = dtype == DType::I1;
   switch (cls) {
-    case ElementClass::Any: return true;
-    case ElementClass::Bool: return boolean;
-    case ElementClass::Integer: return integer;
-    case ElementClass::BoolInteger: return boolean || integer;
-    case ElementClass::Float: return real;
-    case ElementClass::FloatComplex: return real || complex;
-    case ElementClass::Numeric: return integer || real || complex;
-    case ElementClass::Ordered: return !complex;
-    case ElementClass::SignedNumeric: return dtype_class(dtype) == DTypeClass::Signed || real || complex;
+    case ElementClass::Any:
+      return true;
+    case ElementClass::Bool:
+      return boolean;
+    case ElementClass::Integer:
+      return integer;
+    case ElementClass::BoolInteger:
+      return boolean || integer;
+    case ElementClass::Float:
+      return real;
+    case ElementClass::FloatComplex:
+      return real || complex;
+    case ElementClass::Numeric:
+      return integer || real || complex;
+    case ElementClass::Ordered:
+      return !complex;
+    case ElementClass::SignedNumeric:
+      return dtype_class(dtype) == DTypeClass::Signed || real || complex;
   }
   return false;
 }
@@ -28,14 +37,17 @@ ElementClass class_of(OpCode code) {
   switch (code) {
 #define THALWEG_OP(name, text, ...)
 #define THALWEG_UNARY(name, text, cls, expression) \
-  case OpCode::name: return ElementClass::cls;
+  case OpCode::name:                               \
+    return ElementClass::cls;
 #define THALWEG_BINARY(name, text, cls, expression) \
-  case OpCode::name: return ElementClass::cls;
+  case OpCode::name:                                \
+    return ElementClass::cls;
 #include "ir/ops.def"
 #undef THALWEG_OP
 #undef THALWEG_UNARY
 #undef THALWEG_BINARY
-    default: return ElementClass::Any;
+    default:
+      return ElementClass::Any;
   }
 }
 
@@ -80,7 +92,8 @@ Types reduce_precision(const OpView& op) {
   require_operands(op, 1);
   require_tensors(op);
   require_class(op, ElementClass::Float);
-  require(op.attrs.integer("exponent_bits") >= 1 && op.attrs.integer("mantissa_bits") >= 0, op, "format needs at least one exponent bit and no negative mantissa");
+  require(op.attrs.integer("exponent_bits") >= 1 && op.attrs.integer("mantissa_bits") >= 0, op,
+          "format needs at least one exponent bit and no negative mantissa");
   return {{op.type(0)}};
 }
 
@@ -100,8 +113,8 @@ Types select(const OpView& op) {
   require_tensors(op);
   require(op.type(0).dtype == DType::I1, op, "the predicate must be of i1: ", to_string(op.type(0)));
   require(op.type(1) == op.type(2), op, "the two values' types differ: ", to_string(op.type(1)), " and ", to_string(op.type(2)));
-  require(op.type(0).rank() == 0 || op.type(0).dims == op.type(1).dims, op, "the predicate's shape is neither the values' nor rank 0: ", to_string(op.type(0)), " and ",
-          to_string(op.type(1)));
+  require(op.type(0).rank() == 0 || op.type(0).dims == op.type(1).dims, op, "the predicate's shape is neither the values' nor rank 0: ", to_string(op.type(0)),
+          " and ", to_string(op.type(1)));
   return {{op.type(1)}};
 }
 
@@ -134,14 +147,19 @@ Types convert(const OpView& op) {
 int bits_of(DType dtype) {
   switch (dtype) {
     case DType::S2:
-    case DType::U2: return 2;
+    case DType::U2:
+      return 2;
     case DType::S4:
     case DType::U4:
-    case DType::F4E2M1FN: return 4;
+    case DType::F4E2M1FN:
+      return 4;
     case DType::F6E2M3FN:
-    case DType::F6E3M2FN: return 6;
-    case DType::I1: return 1;
-    default: return static_cast<int>(8 * byte_size(dtype));
+    case DType::F6E3M2FN:
+      return 6;
+    case DType::I1:
+      return 1;
+    default:
+      return static_cast<int>(8 * byte_size(dtype));
   }
 }
 
@@ -155,7 +173,8 @@ Types bitcast(const OpView& op) {
   if (from_bits > to_bits) {
     expected.push_back(from_bits / to_bits);
   } else if (from_bits < to_bits) {
-    require(!expected.empty() && expected.back() == to_bits / from_bits, op, "the last dimension must hold one result element: ", to_string(from), " and ", to_string(to));
+    require(!expected.empty() && expected.back() == to_bits / from_bits, op, "the last dimension must hold one result element: ", to_string(from), " and ",
+            to_string(to));
     expected.pop_back();
   }
   require(to.dims == expected, op, "result shape does not hold the operand's bits: ", to_string(from), " and ", to_string(to));
@@ -179,16 +198,26 @@ ShapeRule elementwise_rule(OpCode code) {
 #undef THALWEG_OP
     return binary;
     case OpCode::Real:
-    case OpCode::Imag: return part;
-    case OpCode::IsFinite: return is_finite;
-    case OpCode::ReducePrecision: return reduce_precision;
-    case OpCode::Compare: return compare;
-    case OpCode::Select: return select;
-    case OpCode::Clamp: return clamp;
-    case OpCode::Complex: return complex;
-    case OpCode::Convert: return convert;
-    case OpCode::BitcastConvert: return bitcast;
-    default: return nullptr;
+    case OpCode::Imag:
+      return part;
+    case OpCode::IsFinite:
+      return is_finite;
+    case OpCode::ReducePrecision:
+      return reduce_precision;
+    case OpCode::Compare:
+      return compare;
+    case OpCode::Select:
+      return select;
+    case OpCode::Clamp:
+      return clamp;
+    case OpCode::Complex:
+      return complex;
+    case OpCode::Convert:
+      return convert;
+    case OpCode::BitcastConvert:
+      return bitcast;
+    default:
+      return nullptr;
   }
 }
 

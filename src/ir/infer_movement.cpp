@@ -29,10 +29,12 @@ Types iota(const OpView& op) {
 Types rng(const OpView& op) {
   require_operands(op, 3);
   require_tensors(op);
-  require(op.type(0).rank() == 0 && op.type(0) == op.type(1), op, "the bounds must be rank 0 of one type: ", to_string(op.type(0)), " and ", to_string(op.type(1)));
+  require(op.type(0).rank() == 0 && op.type(0) == op.type(1), op, "the bounds must be rank 0 of one type: ", to_string(op.type(0)), " and ",
+          to_string(op.type(1)));
   const std::string& distribution = op.attrs.string("rng_distribution");
   require(distribution == "UNIFORM" || distribution == "NORMAL", op, "unknown distribution: ", distribution);
-  require(op.declared_type().dtype == op.type(0).dtype, op, "result and bounds differ in element type: ", to_string(op.declared_type()), " and ", to_string(op.type(0)));
+  require(op.declared_type().dtype == op.type(0).dtype, op, "result and bounds differ in element type: ", to_string(op.declared_type()), " and ",
+          to_string(op.type(0)));
   return std::nullopt;
 }
 
@@ -52,7 +54,8 @@ Types broadcast_in_dim(const OpView& op) {
   require_tensors(op);
   const Type &from = op.type(0), &to = op.declared_type();
   const Dims& dims = op.attrs.ints("broadcast_dimensions");
-  require(static_cast<int64_t>(dims.size()) == from.rank(), op, "one broadcast dimension is needed for each operand dimension: ", to_string(dims), " and ", to_string(from));
+  require(static_cast<int64_t>(dims.size()) == from.rank(), op, "one broadcast dimension is needed for each operand dimension: ", to_string(dims), " and ",
+          to_string(from));
   require_dims(op, "broadcast_dimensions", dims, to.rank());
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t target = to.dims[static_cast<size_t>(dims[i])];
@@ -76,14 +79,16 @@ Types concatenate(const OpView& op) {
     require(other.rank() == result.rank(), op, "operands differ in rank: ", to_string(op.type(0)), " and ", to_string(other));
     const int64_t length = other.dims[d];
     other.dims[d] = result.dims[d];
-    require(other == result, op, "operands differ outside the concatenated dimension: ", to_string(op.type(0)), " and ", to_string(op.type(i)), ", dimension: ", dim);
+    require(other == result, op, "operands differ outside the concatenated dimension: ", to_string(op.type(0)), " and ", to_string(op.type(i)),
+            ", dimension: ", dim);
     require(!__builtin_add_overflow(result.dims[d], length, &result.dims[d]), op, "the concatenated dimension is too long to be counted");
   }
   return {{result}};
 }
 
 void require_scalar_indices(const OpView& op, size_t first, int64_t rank) {
-  require(static_cast<int64_t>(op.operands.size() - first) == rank, op, "one start index is needed for each dimension; given: ", op.operands.size() - first, ", rank: ", rank);
+  require(static_cast<int64_t>(op.operands.size() - first) == rank, op, "one start index is needed for each dimension; given: ", op.operands.size() - first,
+          ", rank: ", rank);
   for (size_t i = first; i < op.operands.size(); ++i)
     require(op.type(i).rank() == 0 && is_integer(op.type(i).dtype), op, "start indices must be integers of rank 0: ", to_string(op.type(i)));
 }
@@ -94,7 +99,8 @@ Types dynamic_slice(const OpView& op) {
   Type result = op.type(0);
   require_scalar_indices(op, 1, result.rank());
   const Dims& sizes = op.attrs.ints("slice_sizes");
-  require(static_cast<int64_t>(sizes.size()) == result.rank(), op, "one slice size is needed for each dimension: ", to_string(sizes), " and ", to_string(result));
+  require(static_cast<int64_t>(sizes.size()) == result.rank(), op, "one slice size is needed for each dimension: ", to_string(sizes), " and ",
+          to_string(result));
   for (size_t i = 0; i < sizes.size(); ++i)
     require(sizes[i] >= 0 && sizes[i] <= result.dims[i], op, "slice size out of range: ", to_string(sizes), ", operand: ", to_string(op.type(0)));
   result.dims = sizes;
@@ -106,8 +112,8 @@ Types dynamic_update_slice(const OpView& op) {
   require_tensors(op);
   const Type &operand = op.type(0), &update = op.type(1);
   require_scalar_indices(op, 2, operand.rank());
-  require(operand.dtype == update.dtype && operand.rank() == update.rank(), op, "operand and update differ in element type or rank: ", to_string(operand), " and ",
-          to_string(update));
+  require(operand.dtype == update.dtype && operand.rank() == update.rank(), op, "operand and update differ in element type or rank: ", to_string(operand),
+          " and ", to_string(update));
   for (size_t i = 0; i < operand.dims.size(); ++i)
     require(update.dims[i] <= operand.dims[i], op, "the update is larger than the operand: ", to_string(update), " and ", to_string(operand));
   return {{operand}};
@@ -117,8 +123,8 @@ Types pad(const OpView& op) {
   require_operands(op, 2);
   require_tensors(op);
   Type result = op.type(0);
-  require(op.type(1).rank() == 0 && op.type(1).dtype == result.dtype, op, "the padding value must be one element of the operand: ", to_string(op.type(1)), " and ",
-          to_string(result));
+  require(op.type(1).rank() == 0 && op.type(1).dtype == result.dtype, op, "the padding value must be one element of the operand: ", to_string(op.type(1)),
+          " and ", to_string(result));
   const Dims &low = op.attrs.ints("edge_padding_low"), &high = op.attrs.ints("edge_padding_high"), &interior = op.attrs.ints("interior_padding");
   const size_t rank = result.dims.size();
   require(low.size() == rank && high.size() == rank && interior.size() == rank, op, "low, high and interior need one number a dimension; rank: ", rank);
@@ -136,8 +142,8 @@ Types reshape(const OpView& op) {
   require_operands(op, 1);
   require_tensors(op);
   const Type &from = op.type(0), &to = op.declared_type();
-  require(to.is_tensor() && from.dtype == to.dtype && checked_size(op, from.dims) == checked_size(op, to.dims), op, "operand and result differ in element type or count: ",
-          to_string(from), " and ", to_string(to));
+  require(to.is_tensor() && from.dtype == to.dtype && checked_size(op, from.dims) == checked_size(op, to.dims), op,
+          "operand and result differ in element type or count: ", to_string(from), " and ", to_string(to));
   return std::nullopt;
 }
 
@@ -169,7 +175,8 @@ Types transpose(const OpView& op) {
   require_tensors(op);
   Type result = op.type(0);
   const Dims& permutation = op.attrs.ints("permutation");
-  require(static_cast<int64_t>(permutation.size()) == result.rank(), op, "the permutation needs one number a dimension: ", to_string(permutation), " and ", to_string(result));
+  require(static_cast<int64_t>(permutation.size()) == result.rank(), op, "the permutation needs one number a dimension: ", to_string(permutation), " and ",
+          to_string(result));
   require_dims(op, "permutation", permutation, result.rank());
   for (size_t i = 0; i < permutation.size(); ++i) result.dims[i] = op.type(0).dims[static_cast<size_t>(permutation[i])];
   return {{result}};
@@ -192,15 +199,16 @@ Types gather(const OpView& op) {
   const Type &operand = op.type(0), &indices = op.type(1);
   const GatherDims d = gather_dims(op.attrs);
   const Dims& sizes = op.attrs.ints("slice_sizes");
-  require(static_cast<int64_t>(sizes.size()) == operand.rank(), op, "one slice size is needed for each dimension: ", to_string(sizes), " and ", to_string(operand));
+  require(static_cast<int64_t>(sizes.size()) == operand.rank(), op, "one slice size is needed for each dimension: ", to_string(sizes), " and ",
+          to_string(operand));
   const Dims batch = index_batch(op, indices, d.index_vector_dim);
   require_dims(op, "collapsed_slice_dims", d.collapsed_slice_dims, operand.rank());
   require_dims(op, "operand_batching_dims", d.operand_batching_dims, operand.rank());
   require_dims(op, "start_index_map", d.start_index_map, operand.rank());
-  require(static_cast<int64_t>(d.start_index_map.size()) == index_length(indices, d.index_vector_dim), op, "start_index_map needs one number an index: ",
-          to_string(d.start_index_map), ", indices: ", to_string(indices));
-  require(d.operand_batching_dims.size() == d.start_indices_batching_dims.size(), op, "batching dimensions differ in number: ", to_string(d.operand_batching_dims), " and ",
-          to_string(d.start_indices_batching_dims));
+  require(static_cast<int64_t>(d.start_index_map.size()) == index_length(indices, d.index_vector_dim), op,
+          "start_index_map needs one number an index: ", to_string(d.start_index_map), ", indices: ", to_string(indices));
+  require(d.operand_batching_dims.size() == d.start_indices_batching_dims.size(), op,
+          "batching dimensions differ in number: ", to_string(d.operand_batching_dims), " and ", to_string(d.start_indices_batching_dims));
   Dims window;
   for (int64_t i = 0; i < operand.rank(); ++i) {
     const int64_t size = sizes[static_cast<size_t>(i)];
@@ -210,7 +218,8 @@ Types gather(const OpView& op) {
     else
       window.push_back(size);
   }
-  require(window.size() == d.offset_dims.size(), op, "offset_dims needs one number for each kept dimension: ", to_string(d.offset_dims), ", kept: ", window.size());
+  require(window.size() == d.offset_dims.size(), op, "offset_dims needs one number for each kept dimension: ", to_string(d.offset_dims),
+          ", kept: ", window.size());
   Type result = tensor(operand.dtype);
   result.dims.resize(window.size() + batch.size());
   require_dims(op, "offset_dims", d.offset_dims, result.rank());
@@ -222,8 +231,9 @@ Types gather(const OpView& op) {
 void check_scatter_update(const OpView& op, const ScatterDims& d, const Type& input, const Type& indices, const Type& update) {
   const Dims batch = index_batch(op, indices, d.index_vector_dim);
   require_dims(op, "update_window_dims", d.update_window_dims, update.rank());
-  require(update.rank() == static_cast<int64_t>(batch.size() + d.update_window_dims.size()), op, "updates' rank is not that of indices and window; updates: ",
-          to_string(update), ", indices: ", to_string(indices), ", update_window_dims: ", to_string(d.update_window_dims));
+  require(update.rank() == static_cast<int64_t>(batch.size() + d.update_window_dims.size()), op,
+          "updates' rank is not that of indices and window; updates: ", to_string(update), ", indices: ", to_string(indices),
+          ", update_window_dims: ", to_string(d.update_window_dims));
   Dims window;
   for (int64_t i = 0; i < input.rank(); ++i)
     if (!contains(d.inserted_window_dims, i) && !contains(d.input_batching_dims, i)) window.push_back(input.dims[static_cast<size_t>(i)]);
@@ -251,8 +261,8 @@ Types scatter(const OpView& op) {
   require_dims(op, "scatter_dims_to_operand_dims", d.scatter_dims_to_operand_dims, op.type(0).rank());
   require(static_cast<int64_t>(d.scatter_dims_to_operand_dims.size()) == index_length(indices, d.index_vector_dim), op,
           "scatter_dims_to_operand_dims needs one number an index: ", to_string(d.scatter_dims_to_operand_dims), ", indices: ", to_string(indices));
-  require(d.input_batching_dims.size() == d.scatter_indices_batching_dims.size(), op, "batching dimensions differ in number: ", to_string(d.input_batching_dims), " and ",
-          to_string(d.scatter_indices_batching_dims));
+  require(d.input_batching_dims.size() == d.scatter_indices_batching_dims.size(), op,
+          "batching dimensions differ in number: ", to_string(d.input_batching_dims), " and ", to_string(d.scatter_indices_batching_dims));
   const std::vector<Type> stored = region_results(op, 0);
   require(stored.size() == n, op, "the region must return one value an input; returned: ", stored.size(), ", inputs: ", n);
   std::vector<Type> results;
@@ -269,22 +279,38 @@ Types scatter(const OpView& op) {
 
 ShapeRule movement_rule(OpCode code) {
   switch (code) {
-    case OpCode::Constant: return constant;
-    case OpCode::Iota: return iota;
-    case OpCode::Rng: return rng;
-    case OpCode::RngBitGenerator: return rng_bit_generator;
-    case OpCode::BroadcastInDim: return broadcast_in_dim;
-    case OpCode::Concatenate: return concatenate;
-    case OpCode::DynamicSlice: return dynamic_slice;
-    case OpCode::DynamicUpdateSlice: return dynamic_update_slice;
-    case OpCode::Gather: return gather;
-    case OpCode::Pad: return pad;
-    case OpCode::Reshape: return reshape;
-    case OpCode::Reverse: return reverse;
-    case OpCode::Scatter: return scatter;
-    case OpCode::Slice: return slice;
-    case OpCode::Transpose: return transpose;
-    default: return nullptr;
+    case OpCode::Constant:
+      return constant;
+    case OpCode::Iota:
+      return iota;
+    case OpCode::Rng:
+      return rng;
+    case OpCode::RngBitGenerator:
+      return rng_bit_generator;
+    case OpCode::BroadcastInDim:
+      return broadcast_in_dim;
+    case OpCode::Concatenate:
+      return concatenate;
+    case OpCode::DynamicSlice:
+      return dynamic_slice;
+    case OpCode::DynamicUpdateSlice:
+      return dynamic_update_slice;
+    case OpCode::Gather:
+      return gather;
+    case OpCode::Pad:
+      return pad;
+    case OpCode::Reshape:
+      return reshape;
+    case OpCode::Reverse:
+      return reverse;
+    case OpCode::Scatter:
+      return scatter;
+    case OpCode::Slice:
+      return slice;
+    case OpCode::Transpose:
+      return transpose;
+    default:
+      return nullptr;
   }
 }
 

@@ -15,8 +15,8 @@ int64_t at(const Type& type, int64_t dim) { return type.dims[static_cast<size_t>
 void require_equal_sizes(const OpView& op, const char* what, const Dims& left, const Dims& right) {
   require(left.size() == right.size(), op, what, " dimensions differ in number: ", to_string(left), " and ", to_string(right));
   for (size_t i = 0; i < left.size(); ++i)
-    require(at(op.type(0), left[i]) == at(op.type(1), right[i]), op, what, " sizes differ: ", to_string(op.type(0)), " dimension ", left[i], " and ", to_string(op.type(1)),
-            " dimension ", right[i]);
+    require(at(op.type(0), left[i]) == at(op.type(1), right[i]), op, what, " sizes differ: ", to_string(op.type(0)), " dimension ", left[i], " and ",
+            to_string(op.type(1)), " dimension ", right[i]);
 }
 
 Types dot_general(const OpView& op) {
@@ -45,7 +45,8 @@ void require_layout(const OpView& op, const char* which, const Type& type, int64
   Dims all = spatial;
   all.push_back(first);
   all.push_back(second);
-  require(static_cast<int64_t>(all.size()) == type.rank(), op, which, " dimension numbers do not cover the tensor: ", to_string(all), ", type: ", to_string(type));
+  require(static_cast<int64_t>(all.size()) == type.rank(), op, which, " dimension numbers do not cover the tensor: ", to_string(all),
+          ", type: ", to_string(type));
   require_dims(op, which, all, type.rank());
 }
 
@@ -57,19 +58,21 @@ Types convolution(const OpView& op) {
   require_layout(op, "input", input, d.input_batch, d.input_feature, d.input_spatial);
   require_layout(op, "kernel", kernel, d.kernel_output, d.kernel_input, d.kernel_spatial);
   require_layout(op, "output", input, d.output_batch, d.output_feature, d.output_spatial);
-  require(d.feature_groups >= 1 && d.batch_groups >= 1 && (d.feature_groups == 1 || d.batch_groups == 1), op, "group counts must be positive and one of them 1: ",
-          d.feature_groups, " and ", d.batch_groups);
-  require(at(input, d.input_feature) == at(kernel, d.kernel_input) * d.feature_groups, op, "input features are not kernel input features times groups; input: ",
-          to_string(input), ", kernel: ", to_string(kernel), ", groups: ", d.feature_groups);
-  require(at(kernel, d.kernel_output) % (d.feature_groups * d.batch_groups) == 0, op, "output features are not divisible by groups; kernel: ", to_string(kernel));
+  require(d.feature_groups >= 1 && d.batch_groups >= 1 && (d.feature_groups == 1 || d.batch_groups == 1), op,
+          "group counts must be positive and one of them 1: ", d.feature_groups, " and ", d.batch_groups);
+  require(at(input, d.input_feature) == at(kernel, d.kernel_input) * d.feature_groups, op,
+          "input features are not kernel input features times groups; input: ", to_string(input), ", kernel: ", to_string(kernel),
+          ", groups: ", d.feature_groups);
+  require(at(kernel, d.kernel_output) % (d.feature_groups * d.batch_groups) == 0, op,
+          "output features are not divisible by groups; kernel: ", to_string(kernel));
   require(at(input, d.input_batch) % d.batch_groups == 0, op, "batch is not divisible by batch groups; input: ", to_string(input));
   Type result = tensor(op.declared && !op.declared->empty() ? op.declared->front().dtype : input.dtype);
   result.dims.resize(input.dims.size());
   result.dims[static_cast<size_t>(d.output_batch)] = at(input, d.input_batch) / d.batch_groups;
   result.dims[static_cast<size_t>(d.output_feature)] = at(kernel, d.kernel_output);
   for (size_t i = 0; i < d.input_spatial.size(); ++i) {
-    require(d.stride.size() > i && d.lhs_dilation.size() > i && d.rhs_dilation.size() > i && d.stride[i] > 0 && d.lhs_dilation[i] > 0 && d.rhs_dilation[i] > 0, op,
-            "strides and dilations need one positive number a spatial dimension");
+    require(d.stride.size() > i && d.lhs_dilation.size() > i && d.rhs_dilation.size() > i && d.stride[i] > 0 && d.lhs_dilation[i] > 0 && d.rhs_dilation[i] > 0,
+            op, "strides and dilations need one positive number a spatial dimension");
     const int64_t padded = d.pad_low[i] + dilated(at(input, d.input_spatial[i]), d.lhs_dilation[i]) + d.pad_high[i];
     result.dims[static_cast<size_t>(d.output_spatial[i])] = window_positions(padded, dilated(at(kernel, d.kernel_spatial[i]), d.rhs_dilation[i]), d.stride[i]);
   }
@@ -133,12 +136,18 @@ Types triangular_solve(const OpView& op) {
 
 ShapeRule product_rule(OpCode code) {
   switch (code) {
-    case OpCode::DotGeneral: return dot_general;
-    case OpCode::Convolution: return convolution;
-    case OpCode::Fft: return fft;
-    case OpCode::Cholesky: return cholesky;
-    case OpCode::TriangularSolve: return triangular_solve;
-    default: return nullptr;
+    case OpCode::DotGeneral:
+      return dot_general;
+    case OpCode::Convolution:
+      return convolution;
+    case OpCode::Fft:
+      return fft;
+    case OpCode::Cholesky:
+      return cholesky;
+    case OpCode::TriangularSolve:
+      return triangular_solve;
+    default:
+      return nullptr;
   }
 }
 

@@ -97,7 +97,8 @@ Types map(const OpView& op) {
   require(!op.operands.empty(), op, "at least one operand is needed");
   require_tensors(op);
   require_regions(op, 1);
-  for (const Value* value : op.operands) require(value->type.dims == op.type(0).dims, op, "operands differ in shape: ", to_string(op.type(0)), " and ", to_string(value->type));
+  for (const Value* value : op.operands)
+    require(value->type.dims == op.type(0).dims, op, "operands differ in shape: ", to_string(op.type(0)), " and ", to_string(value->type));
   const std::vector<Type> returned = region_results(op, 0);
   require(returned.size() == 1 && returned[0].rank() == 0, op, "the region must return one rank-0 tensor");
   return {{tensor(returned[0].dtype, op.type(0).dims)}};
@@ -139,15 +140,24 @@ Types batch_norm_grad(const OpView& op) {
 
 ShapeRule reduction_rule(OpCode code) {
   switch (code) {
-    case OpCode::Reduce: return reduce;
-    case OpCode::ReduceWindow: return reduce_window;
-    case OpCode::SelectAndScatter: return select_and_scatter;
-    case OpCode::Sort: return sort;
-    case OpCode::Map: return map;
-    case OpCode::BatchNormInference: return batch_norm_inference;
-    case OpCode::BatchNormTraining: return batch_norm_training;
-    case OpCode::BatchNormGrad: return batch_norm_grad;
-    default: return nullptr;
+    case OpCode::Reduce:
+      return reduce;
+    case OpCode::ReduceWindow:
+      return reduce_window;
+    case OpCode::SelectAndScatter:
+      return select_and_scatter;
+    case OpCode::Sort:
+      return sort;
+    case OpCode::Map:
+      return map;
+    case OpCode::BatchNormInference:
+      return batch_norm_inference;
+    case OpCode::BatchNormTraining:
+      return batch_norm_training;
+    case OpCode::BatchNormGrad:
+      return batch_norm_grad;
+    default:
+      return nullptr;
   }
 }
 

@@ -187,7 +187,11 @@ void Lexer::advance() {
     const size_t end = scan_string(at + 1);
     return set(TokenKind::Symbol, at, at + 2, end - 1, end);
   }
-  const TokenKind sigil = c == '%' ? TokenKind::Value : c == '@' ? TokenKind::Symbol : c == '^' ? TokenKind::Block : c == '#' ? TokenKind::Hash : TokenKind::Bang;
+  const TokenKind sigil = c == '%'   ? TokenKind::Value
+                          : c == '@' ? TokenKind::Symbol
+                          : c == '^' ? TokenKind::Block
+                          : c == '#' ? TokenKind::Hash
+                                     : TokenKind::Bang;
   if ((c == '%' || c == '@' || c == '^' || c == '#' || c == '!') && is_name_char(after)) {
     size_t end = at + 1;
     // `->` may follow a name without a blank; a name that starts with a digit holds digits only.

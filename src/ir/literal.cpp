@@ -40,19 +40,28 @@ int64_t load_int(DType dtype, const std::byte* from) {
 
 double load_double(DType dtype, const std::byte* from) {
   switch (dtype_class(dtype)) {
-    case DTypeClass::Float: return decode_float(dtype, load_bits(from, byte_size(dtype)));
-    case DTypeClass::Complex: return load_double(real_dtype(dtype), from);
-    case DTypeClass::Unsigned: return static_cast<double>(static_cast<uint64_t>(load_int(dtype, from)));
-    default: return static_cast<double>(load_int(dtype, from));
+    case DTypeClass::Float:
+      return decode_float(dtype, load_bits(from, byte_size(dtype)));
+    case DTypeClass::Complex:
+      return load_double(real_dtype(dtype), from);
+    case DTypeClass::Unsigned:
+      return static_cast<double>(static_cast<uint64_t>(load_int(dtype, from)));
+    default:
+      return static_cast<double>(load_int(dtype, from));
   }
 }
 
 void store_int(DType dtype, std::byte* to, int64_t value) {
   switch (dtype_class(dtype)) {
     case DTypeClass::Float:
-    case DTypeClass::Complex: store_double(dtype, to, static_cast<double>(value)); return;
-    case DTypeClass::Bool: *to = std::byte(value != 0); return;
-    default: break;
+    case DTypeClass::Complex:
+      store_double(dtype, to, static_cast<double>(value));
+      return;
+    case DTypeClass::Bool:
+      *to = std::byte(value != 0);
+      return;
+    default:
+      break;
   }
   const int64_t wrapped = wrap(value, integer_bits(dtype), dtype_class(dtype) == DTypeClass::Signed);
   std::memcpy(to, &wrapped, static_cast<size_t>(byte_size(dtype)));
@@ -65,10 +74,18 @@ void store_double(DType dtype, std::byte* to, double value) {
       std::memcpy(to, &bits, static_cast<size_t>(byte_size(dtype)));
       return;
     }
-    case DTypeClass::Complex: store_complex(dtype, to, value, 0.0); return;
-    case DTypeClass::Bool: *to = std::byte(value != 0); return;
-    case DTypeClass::Unsigned: store_int(dtype, to, value >= 0x1p63 ? static_cast<int64_t>(static_cast<uint64_t>(value)) : static_cast<int64_t>(value)); return;
-    case DTypeClass::Signed: store_int(dtype, to, static_cast<int64_t>(value)); return;
+    case DTypeClass::Complex:
+      store_complex(dtype, to, value, 0.0);
+      return;
+    case DTypeClass::Bool:
+      *to = std::byte(value != 0);
+      return;
+    case DTypeClass::Unsigned:
+      store_int(dtype, to, value >= 0x1p63 ? static_cast<int64_t>(static_cast<uint64_t>(value)) : static_cast<int64_t>(value));
+      return;
+    case DTypeClass::Signed:
+      store_int(dtype, to, static_cast<int64_t>(value));
+      return;
   }
 }
 
@@ -102,9 +119,13 @@ LiteralPtr make_ints(DType dtype, const std::vector<int64_t>& values) {
   return literal;
 }
 
-double to_double(const Literal& literal, int64_t i) { return load_double(literal.type.dtype, literal.data.data() + (literal.splat ? 0 : i) * byte_size(literal.type.dtype)); }
+double to_double(const Literal& literal, int64_t i) {
+  return load_double(literal.type.dtype, literal.data.data() + (literal.splat ? 0 : i) * byte_size(literal.type.dtype));
+}
 
-int64_t to_int(const Literal& literal, int64_t i) { return load_int(literal.type.dtype, literal.data.data() + (literal.splat ? 0 : i) * byte_size(literal.type.dtype)); }
+int64_t to_int(const Literal& literal, int64_t i) {
+  return load_int(literal.type.dtype, literal.data.data() + (literal.splat ? 0 : i) * byte_size(literal.type.dtype));
+}
 
 Literal expand(const Literal& literal) {
   if (!literal.splat) return literal;

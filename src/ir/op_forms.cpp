@@ -53,7 +53,8 @@ std::span<const Keyword> keywords(OpCode code) {
 
 bool has_keyword_form(OpCode code) {
   switch (code) {
-    case OpCode::TorchIndexSelect: return false;
+    case OpCode::TorchIndexSelect:
+      return false;
     case OpCode::Select:
     case OpCode::Clamp:
     case OpCode::Complex:
@@ -63,8 +64,10 @@ bool has_keyword_form(OpCode code) {
     case OpCode::CreateToken:
     case OpCode::ReplicaId:
     case OpCode::PartitionId:
-    case OpCode::RealDynamicSlice: return true;
-    default: break;
+    case OpCode::RealDynamicSlice:
+      return true;
+    default:
+      break;
   }
   const Form f = form(code);
   return f == Form::U || f == Form::B || f == Form::F || !keywords(code).empty();

@@ -8,9 +8,11 @@
 
 namespace thalweg::ir {
 
+// The assembly form of an op; see ops.def.
 enum class Form : uint8_t { U, B, F, K, G, L, Func };
 Form form(OpCode code);
 
+// What stands behind a keyword.
 enum class KeywordKind : uint8_t { Ints, Integer, Boolean, String, Enum, Enums };
 
 // `text = value` in the pretty form of `code` is attribute `attribute`; `enum_kind` is StableHLO's name of the enumeration.

@@ -99,7 +99,8 @@ std::unique_ptr<Function> Parser::function() {
   block_ops(function->body);
   skip_location();
   pop_scope();
-  if (function->body.ops.empty() || function->body.terminator().code != OpCode::Return) lexer_.fail(name.begin, "function has no return, expected one: @" + function->name);
+  if (function->body.ops.empty() || function->body.terminator().code != OpCode::Return)
+    lexer_.fail(name.begin, "function has no return, expected one: @" + function->name);
   if (function->result_types() != results) lexer_.fail(name.begin, "function returns other types than it declares, expected them equal: @" + function->name);
   return function;
 }

@@ -74,10 +74,14 @@ Attribute Parser::attribute_value() {
   const Token token = lexer_.peek();
   switch (token.kind) {
     case TokenKind::Integer:
-    case TokenKind::Float: return number();
-    case TokenKind::String: return unescaped(lexer_.take());
-    case TokenKind::Hash: return hash_attribute();
-    case TokenKind::Bang: return Attribute(type());
+    case TokenKind::Float:
+      return number();
+    case TokenKind::String:
+      return unescaped(lexer_.take());
+    case TokenKind::Hash:
+      return hash_attribute();
+    case TokenKind::Bang:
+      return Attribute(type());
     case TokenKind::Symbol: {
       std::string name(lexer_.take().text);
       while (lexer_.peek().is(':') && lexer_.text().substr(lexer_.peek().begin, 3) == "::@") {  // @a::@b
@@ -103,7 +107,8 @@ Attribute Parser::attribute_value() {
         return raw(token.begin, lexer_.peek().begin);
       }
       break;
-    default: break;
+    default:
+      break;
   }
   if (token.kind != TokenKind::Word) lexer_.fail_expected("an attribute");
   if (token.text == "true" || token.text == "false") return lexer_.take().text == "true";
@@ -115,7 +120,8 @@ Attribute Parser::attribute_value() {
   if (token.text == "array") return dense_array();
   if (token.text == "tensor" || token.text == "tuple" || token.text == "complex") return Attribute(type());
   lexer_.take();
-  if (token.text == "loc" || token.text == "dense_resource" || token.text == "affine_map" || token.text == "sparse" || token.text == "vector" || token.text == "memref") {
+  if (token.text == "loc" || token.text == "dense_resource" || token.text == "affine_map" || token.text == "sparse" || token.text == "vector" ||
+      token.text == "memref") {
     lexer_.take_balanced();
     if (lexer_.accept(':')) type();
     return raw(token.begin, lexer_.peek().begin);
@@ -132,7 +138,8 @@ Attribute Parser::number() {
   const auto dtype = parse_dtype(type_text);
   const bool real = token.kind == TokenKind::Float || (dtype && is_float(*dtype));
   if (!real) {
-    if (!type_text.empty() && !is_integer_type(type_text)) lexer_.fail(token.begin, "not a number's type: " + type_text + ", expected an integer or float type");
+    if (!type_text.empty() && !is_integer_type(type_text))
+      lexer_.fail(token.begin, "not a number's type: " + type_text + ", expected an integer or float type");
     return Attribute(integer_of(token), type_text == "i64" ? std::string() : type_text);
   }
   if (!type_text.empty() && (!dtype || !is_float(*dtype))) lexer_.fail(token.begin, "not a float type: " + type_text + ", expected one such as f32");
@@ -361,7 +368,8 @@ DType Parser::element_type() {
   if (lexer_.peek().is_word("complex")) return complex_type();
   const Token token = lexer_.expect(TokenKind::Word, "an element type");
   const auto dtype = parse_dtype(token.text.starts_with("si") ? token.text.substr(1) : token.text);
-  if (!dtype) lexer_.fail(token.begin, "unknown element type: " + std::string(token.text.substr(0, 40)) + ", expected one such as f32, bf16, i32, ui8 or complex<f32>");
+  if (!dtype)
+    lexer_.fail(token.begin, "unknown element type: " + std::string(token.text.substr(0, 40)) + ", expected one such as f32, bf16, i32, ui8 or complex<f32>");
   return *dtype;
 }
 

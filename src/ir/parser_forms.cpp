@@ -32,18 +32,26 @@ std::shared_ptr<const AttributeList> Parser::enum_list(std::string_view kind) {
 void Parser::keyword_value(Draft& draft, const Keyword& keyword) {
   std::string name(keyword.attribute);
   switch (keyword.kind) {
-    case KeywordKind::Ints: draft.attrs.set(name, int_list()); return;
-    case KeywordKind::Integer: draft.attrs.set(name, integer()); return;
+    case KeywordKind::Ints:
+      draft.attrs.set(name, int_list());
+      return;
+    case KeywordKind::Integer:
+      draft.attrs.set(name, integer());
+      return;
     case KeywordKind::Boolean: {
       const Token word = lexer_.expect(TokenKind::Word, "'true' or 'false'");
       draft.attrs.set(name, word.text == "true");
       return;
     }
-    case KeywordKind::String: draft.attrs.set(name, unescaped(lexer_.expect(TokenKind::String, "a string"))); return;
+    case KeywordKind::String:
+      draft.attrs.set(name, unescaped(lexer_.expect(TokenKind::String, "a string")));
+      return;
     case KeywordKind::Enum:
       draft.attrs.set(name, EnumWord{std::string(keyword.enum_kind), std::string(lexer_.expect(TokenKind::Word, "a word").text)});
       return;
-    case KeywordKind::Enums: draft.attrs.set(name, enum_list(keyword.enum_kind)); return;
+    case KeywordKind::Enums:
+      draft.attrs.set(name, enum_list(keyword.enum_kind));
+      return;
   }
 }
 

@@ -56,16 +56,19 @@ void Parser::append(Block& block, Draft& draft, const Names& names) {
     for (int64_t i = 0; i < count; ++i) values.push_back(op->results[next++].get());
     define(name, draft.begin, std::move(values));
   }
-  if (!names.empty() && next != op->results.size()) lexer_.fail(draft.begin, "op has more results than names, expected " + std::to_string(op->results.size()) + " in all");
+  if (!names.empty() && next != op->results.size())
+    lexer_.fail(draft.begin, "op has more results than names, expected " + std::to_string(op->results.size()) + " in all");
   block.ops.push_back(std::move(op));
 }
 
 void Parser::check_operands(const Draft& draft, const std::vector<Type>& types) {
   if (types.size() != draft.operands.size())
-    lexer_.fail(draft.begin, "op has " + std::to_string(draft.operands.size()) + " operands but " + std::to_string(types.size()) + " operand types, expected as many");
+    lexer_.fail(draft.begin,
+                "op has " + std::to_string(draft.operands.size()) + " operands but " + std::to_string(types.size()) + " operand types, expected as many");
   for (size_t i = 0; i < types.size(); ++i)
     if (draft.operands[i]->type != types[i])
-      lexer_.fail(draft.begin, "operand " + std::to_string(i) + " has type " + to_string(draft.operands[i]->type) + ", expected the given " + to_string(types[i]));
+      lexer_.fail(draft.begin,
+                  "operand " + std::to_string(i) + " has type " + to_string(draft.operands[i]->type) + ", expected the given " + to_string(types[i]));
 }
 
 // "dialect.op"(operands) <{properties}> ({regions}) {attributes} : function type
@@ -75,7 +78,8 @@ void Parser::generic_op(Draft& draft) {
   const auto code = known ? parse_op(token.text.substr(token.text.find('.') + 1)) : std::nullopt;
   draft.name = token.text;
   draft.operands = uses_in_parentheses();
-  if (!code && !token.text.starts_with("chlo.")) lexer_.fail(token.begin, "unknown op: " + std::string(token.text) + ", expected one of StableHLO, CHLO or func");
+  if (!code && !token.text.starts_with("chlo."))
+    lexer_.fail(token.begin, "unknown op: " + std::string(token.text) + ", expected one of StableHLO, CHLO or func");
   if (code) draft.code = *code;
   generic_properties(draft);
   lexer_.expect(':');
@@ -128,22 +132,37 @@ void Parser::pretty_op(Draft& draft, std::string_view name) {
   if (!code) lexer_.fail(draft.begin, "unknown op: " + std::string(name) + ", expected one of StableHLO, CHLO or func");
   draft.code = *code;
   switch (*code) {
-    case OpCode::Constant: return constant_form(draft);
-    case OpCode::Compare: return compare_form(draft);
-    case OpCode::Slice: return slice_form(draft);
-    case OpCode::DotGeneral: return dot_general_form(draft);
-    case OpCode::Convolution: return convolution_form(draft);
-    case OpCode::Reduce: return reduce_form(draft);
-    case OpCode::While: return while_form(draft);
-    case OpCode::Call: return call_form(draft);
-    case OpCode::CustomCall: return custom_call_form(draft);
-    case OpCode::Composite: return composite_form(draft);
-    case OpCode::GetTupleElement: return get_tuple_element_form(draft);
-    case OpCode::ReducePrecision: return reduce_precision_form(draft);
-    case OpCode::Return: return return_form(draft);
-    default: break;
+    case OpCode::Constant:
+      return constant_form(draft);
+    case OpCode::Compare:
+      return compare_form(draft);
+    case OpCode::Slice:
+      return slice_form(draft);
+    case OpCode::DotGeneral:
+      return dot_general_form(draft);
+    case OpCode::Convolution:
+      return convolution_form(draft);
+    case OpCode::Reduce:
+      return reduce_form(draft);
+    case OpCode::While:
+      return while_form(draft);
+    case OpCode::Call:
+      return call_form(draft);
+    case OpCode::CustomCall:
+      return custom_call_form(draft);
+    case OpCode::Composite:
+      return composite_form(draft);
+    case OpCode::GetTupleElement:
+      return get_tuple_element_form(draft);
+    case OpCode::ReducePrecision:
+      return reduce_precision_form(draft);
+    case OpCode::Return:
+      return return_form(draft);
+    default:
+      break;
   }
-  if (!has_keyword_form(*code)) lexer_.fail(draft.begin, "op has no pretty form: " + std::string(name) + ", expected the generic \"" + std::string(name) + "\"(…)");
+  if (!has_keyword_form(*code))
+    lexer_.fail(draft.begin, "op has no pretty form: " + std::string(name) + ", expected the generic \"" + std::string(name) + "\"(…)");
   keyword_form(draft);
 }
 
@@ -262,7 +281,9 @@ void Parser::trailing_types(Draft& draft) {
       check_operands(draft, {part, part});
       break;
     }
-    default: check_operands(draft, std::vector<Type>(draft.operands.size(), types[0])); break;
+    default:
+      check_operands(draft, std::vector<Type>(draft.operands.size(), types[0]));
+      break;
   }
   if (types.size() != 1) lexer_.fail(draft.begin, "op has " + std::to_string(types.size()) + " types, expected one or a function type");
   draft.results = {types[0]};

@@ -15,10 +15,12 @@ struct FunctionType {
   std::vector<Type> operands, results;
 };
 
+// Reads one text. Every member moves the lexer past what it has read and throws Error(Parse).
 class Parser {
  public:
   Parser(std::string_view text, std::string file) : lexer_(text, std::move(file)) {}
 
+  // The whole text as a module; one attribute; one type.
   std::unique_ptr<Module> module();
   Attribute attribute();
   Type type();
@@ -116,6 +118,7 @@ class Parser {
   std::unordered_map<std::string_view, Type> type_aliases_;
 };
 
+// An op while it is being read.
 struct Parser::Draft {
   size_t begin = 0;
   OpCode code{};

@@ -42,9 +42,12 @@ std::string element_text(const Literal& literal, int64_t i) {
   const DType dtype = literal.type.dtype;
   const std::byte* at = literal.data.data() + (literal.splat ? 0 : i) * byte_size(dtype);
   switch (dtype_class(dtype)) {
-    case DTypeClass::Bool: return *at != std::byte{0} ? "true" : "false";
-    case DTypeClass::Signed: return std::to_string(load_int(dtype, at));
-    case DTypeClass::Unsigned: return std::to_string(static_cast<uint64_t>(load_int(dtype, at)));
+    case DTypeClass::Bool:
+      return *at != std::byte{0} ? "true" : "false";
+    case DTypeClass::Signed:
+      return std::to_string(load_int(dtype, at));
+    case DTypeClass::Unsigned:
+      return std::to_string(static_cast<uint64_t>(load_int(dtype, at)));
     case DTypeClass::Float: {
       const double value = load_double(dtype, at);
       if (std::isfinite(value)) return float_text(dtype, value);
@@ -52,7 +55,8 @@ std::string element_text(const Literal& literal, int64_t i) {
       std::memcpy(&bits, at, static_cast<size_t>(byte_size(dtype)));
       return hex_bits(bits, byte_size(dtype));
     }
-    case DTypeClass::Complex: break;
+    case DTypeClass::Complex:
+      break;
   }
   Literal parts(tensor(real_dtype(dtype), {2}));
   std::memcpy(parts.data.data(), at, parts.data.size());

@@ -52,12 +52,14 @@ const Op* applied_op(const Op& reduce) {
     case OpCode::Minimum:
     case OpCode::And:
     case OpCode::Or:
-    case OpCode::Xor: break;
-    default: return nullptr;
+    case OpCode::Xor:
+      break;
+    default:
+      return nullptr;
   }
   const bool plain = op.attrs.empty() && op.operands[0] == block.args[0].get() && op.operands[1] == block.args[1].get() && block.ops[1]->operands.size() == 1 &&
-                     block.ops[1]->operands[0] == op.result() && block.args[0]->type == reduce.operands[1]->type && block.args[1]->type == reduce.operands[1]->type &&
-                     op.result()->type == block.args[0]->type;
+                     block.ops[1]->operands[0] == op.result() && block.args[0]->type == reduce.operands[1]->type &&
+                     block.args[1]->type == reduce.operands[1]->type && op.result()->type == block.args[0]->type;
   return plain ? &op : nullptr;
 }
 
@@ -164,28 +166,42 @@ class Printer {
 
   void expression(const Op& op) {
     switch (op.code) {
-      case OpCode::Constant: return constant(op);
-      case OpCode::Compare: return compare(op);
-      case OpCode::Slice: return slice(op);
-      case OpCode::DotGeneral: return dot_general(op);
-      case OpCode::Convolution: return convolution(op);
-      case OpCode::Reduce: return reduce(op);
-      case OpCode::While: return while_loop(op);
-      case OpCode::Call: return call(op);
-      case OpCode::CustomCall: return custom_call(op);
-      case OpCode::Composite: return composite(op);
-      case OpCode::GetTupleElement: return get_tuple_element(op);
-      case OpCode::ReducePrecision: return reduce_precision(op);
-      case OpCode::Return: return returns(op);
+      case OpCode::Constant:
+        return constant(op);
+      case OpCode::Compare:
+        return compare(op);
+      case OpCode::Slice:
+        return slice(op);
+      case OpCode::DotGeneral:
+        return dot_general(op);
+      case OpCode::Convolution:
+        return convolution(op);
+      case OpCode::Reduce:
+        return reduce(op);
+      case OpCode::While:
+        return while_loop(op);
+      case OpCode::Call:
+        return call(op);
+      case OpCode::CustomCall:
+        return custom_call(op);
+      case OpCode::Composite:
+        return composite(op);
+      case OpCode::GetTupleElement:
+        return get_tuple_element(op);
+      case OpCode::ReducePrecision:
+        return reduce_precision(op);
+      case OpCode::Return:
+        return returns(op);
       case OpCode::Erf:
         out_ += "chlo.erf " + uses(op);
         attributes(op);
         out_ += " : " + types_text(operand_types(op)) + " -> " + types_text(result_types(op));
         return;
-      default: break;
+      default:
+        break;
     }
-    if (has_keyword_form(op.code) && op.regions.empty() && (op.results.size() == 1 || op.code == OpCode::RngBitGenerator || op.code == OpCode::OptimizationBarrier) &&
-        has_all_keywords(op))
+    if (has_keyword_form(op.code) && op.regions.empty() &&
+        (op.results.size() == 1 || op.code == OpCode::RngBitGenerator || op.code == OpCode::OptimizationBarrier) && has_all_keywords(op))
       keyword_form(op);
     else
       generic(op);
@@ -220,12 +236,18 @@ class Printer {
 
   static std::string keyword_text(const Keyword& keyword, const Attribute& value, const Attributes& attrs) {
     switch (keyword.kind) {
-      case KeywordKind::Ints: return list_text(attrs.ints(keyword.attribute));
-      case KeywordKind::Integer: return std::to_string(attrs.integer(keyword.attribute));
-      case KeywordKind::Boolean: return attrs.boolean(keyword.attribute, false) ? "true" : "false";
-      case KeywordKind::String: return quoted(attrs.string(keyword.attribute));
-      case KeywordKind::Enum: return attrs.string(keyword.attribute);
-      case KeywordKind::Enums: return words(value);
+      case KeywordKind::Ints:
+        return list_text(attrs.ints(keyword.attribute));
+      case KeywordKind::Integer:
+        return std::to_string(attrs.integer(keyword.attribute));
+      case KeywordKind::Boolean:
+        return attrs.boolean(keyword.attribute, false) ? "true" : "false";
+      case KeywordKind::String:
+        return quoted(attrs.string(keyword.attribute));
+      case KeywordKind::Enum:
+        return attrs.string(keyword.attribute);
+      case KeywordKind::Enums:
+        return words(value);
     }
     return {};
   }
@@ -260,8 +282,10 @@ class Printer {
   // Types as far as the pretty form needs them.
   static std::string short_types(const Op& op) {
     switch (op.code) {
-      case OpCode::OptimizationBarrier: return types_text(result_types(op));
-      case OpCode::Tuple: return types_text(result_types(op));
+      case OpCode::OptimizationBarrier:
+        return types_text(result_types(op));
+      case OpCode::Tuple:
+        return types_text(result_types(op));
       case OpCode::Select:
         if (op.operands[1]->type == op.results[0]->type && op.operands[2]->type == op.results[0]->type)
           return to_string(op.operands[0]->type) + ", " + to_string(op.results[0]->type);
@@ -418,7 +442,8 @@ class Printer {
     const std::vector<Type> results = result_types(op);
     if (composite_name == "chlo.top_k") {
       out_ += "chlo.top_k(" + uses(op);
-      for (const auto& [key, value] : options) out_ += ", " + key + " = " + (std::holds_alternative<int64_t>(value.value) ? std::to_string(options.integer(key)) : print(value));
+      for (const auto& [key, value] : options)
+        out_ += ", " + key + " = " + (std::holds_alternative<int64_t>(value.value) ? std::to_string(options.integer(key)) : print(value));
       out_ += ")";
     } else {
       out_ += composite_name + " " + uses(op);

@@ -21,10 +21,14 @@ std::string tensor_text(const Type& type) {
 
 std::string to_string(const Type& type) {
   switch (type.kind) {
-    case Type::Kind::Tensor: return tensor_text(type);
-    case Type::Kind::Token: return "!stablehlo.token";
-    case Type::Kind::Opaque: return type.text;
-    case Type::Kind::Tuple: break;
+    case Type::Kind::Tensor:
+      return tensor_text(type);
+    case Type::Kind::Token:
+      return "!stablehlo.token";
+    case Type::Kind::Opaque:
+      return type.text;
+    case Type::Kind::Tuple:
+      break;
   }
   std::string out = "tuple<";
   for (size_t i = 0; i < type.elements.size(); ++i) out += (i ? ", " : "") + to_string(type.elements[i]);

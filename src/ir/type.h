@@ -36,12 +36,14 @@ struct Type {
   bool operator==(const Type&) const = default;
 };
 
+// A dense tensor type; the token type.
 inline Type tensor(DType dtype, Dims dims = {}) {
   Type t;
   t.dtype = dtype;
   t.dims = std::move(dims);
   return t;
 }
+// The token type.
 inline Type token() {
   Type t;
   t.kind = Type::Kind::Token;

@@ -15,7 +15,8 @@ namespace {
 // Types that shape rules do not follow: dynamic sizes, quantized elements, bounds.
 bool is_static(const Type& type) {
   if (type.kind == Type::Kind::Opaque || !type.text.empty()) return false;
-  return std::none_of(type.dims.begin(), type.dims.end(), [](int64_t d) { return d == kDynamic; }) && std::all_of(type.elements.begin(), type.elements.end(), is_static);
+  return std::none_of(type.dims.begin(), type.dims.end(), [](int64_t d) { return d == kDynamic; }) &&
+         std::all_of(type.elements.begin(), type.elements.end(), is_static);
 }
 
 class Verifier {
@@ -82,7 +83,8 @@ class Verifier {
       fail(op, op_name + ": wrong number of results: " + std::to_string(declared.size()) + ", the op gives: " + std::to_string(inferred->size()));
     for (size_t i = 0; i < declared.size(); ++i)
       if ((*inferred)[i] != declared[i])
-        fail(op, op_name + ": result " + std::to_string(i) + " has another type than the op gives: " + to_string(declared[i]) + ", the op gives: " + to_string((*inferred)[i]));
+        fail(op, op_name + ": result " + std::to_string(i) + " has another type than the op gives: " + to_string(declared[i]) +
+                     ", the op gives: " + to_string((*inferred)[i]));
   }
 
   const Function& require_callee(const Op& op, const std::string& callee) const {
@@ -95,8 +97,8 @@ class Verifier {
     const Function& callee = require_callee(op, op.attrs.string("callee"));
     std::vector<Type> results;
     for (const auto& result : op.results) results.push_back(result->type);
-    const bool arguments = op.operands.size() == callee.body.args.size() &&
-                           std::equal(op.operands.begin(), op.operands.end(), callee.body.args.begin(), [](const Value* v, const auto& arg) { return v->type == arg->type; });
+    const bool arguments = op.operands.size() == callee.body.args.size() && std::equal(op.operands.begin(), op.operands.end(), callee.body.args.begin(),
+                                                                                       [](const Value* v, const auto& arg) { return v->type == arg->type; });
     if (!arguments) fail(op, "func.call: operands do not fit the arguments of @" + callee.name);
     if (results != callee.result_types()) fail(op, "func.call: results do not fit those of @" + callee.name);
   }

@@ -29,6 +29,7 @@ class Arguments {
     THALWEG_CHECK(!wants_file || !file_.empty(), Invalid, "no program given; name a .mlir file");
   }
 
+  // The program's path; whether an option is given; its value as text or a number, the fallback when it is not given.
   const std::string& file() const { return file_; }
   bool has(const std::string& name) const { return values_.contains(name); }
   std::string value(const std::string& name, const std::string& fallback = "") const {

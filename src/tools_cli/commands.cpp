@@ -54,8 +54,8 @@ std::vector<ir::Literal> inputs_from(const std::string& path, const ir::Function
     const ir::Literal* array = numbered(arrays, {"in_", "arg_", "arr_"}, i);
     THALWEG_CHECK(array, Invalid, "inputs have no array in_", i, ": ", path, "; the program takes ", main.body.args.size());
     inputs.push_back(fitted(*array, main.body.args[i]->type));
-    THALWEG_CHECK(inputs.back().type == main.body.args[i]->type, Invalid, "input in_", i, " has the wrong type: ", to_string(inputs.back().type), ", the program takes ",
-                  to_string(main.body.args[i]->type));
+    THALWEG_CHECK(inputs.back().type == main.body.args[i]->type, Invalid, "input in_", i, " has the wrong type: ", to_string(inputs.back().type),
+                  ", the program takes ", to_string(main.body.args[i]->type));
   }
   return inputs;
 }
@@ -108,8 +108,12 @@ void print_results(const std::vector<ir::Literal>& results) {
 }
 
 constexpr passes::Pass kPasses[] = {
-    {"inline", passes::inline_calls}, {"decompose", passes::decompose}, {"canonicalize", passes::canonicalize},
-    {"fold", passes::fold},           {"cse", passes::cse},             {"dce", passes::dce},
+    {"inline", passes::inline_calls},
+    {"decompose", passes::decompose},
+    {"canonicalize", passes::canonicalize},
+    {"fold", passes::fold},
+    {"cse", passes::cse},
+    {"dce", passes::dce},
 };
 
 std::vector<passes::Pass> pipeline_of(const std::string& names) {
@@ -147,7 +151,8 @@ int run_command(std::span<const std::string> given) {
   TestProgram program = take_apart(load_program(arguments.file()));
   const ir::Function& main = program.module->main();
   if (arguments.has("--inputs")) program.inputs = inputs_from(arguments.value("--inputs"), main);
-  THALWEG_CHECK(program.inputs.size() == main.body.args.size(), Invalid, "the program takes ", main.body.args.size(), " inputs; give them with --inputs FILE.npz");
+  THALWEG_CHECK(program.inputs.size() == main.body.args.size(), Invalid, "the program takes ", main.body.args.size(),
+                " inputs; give them with --inputs FILE.npz");
   const auto prepared = Clock::now();
   const auto engine = make_engine(*program.module, arguments.value("--device", "interpreter"));
   const double prepare_seconds = seconds_since(prepared);

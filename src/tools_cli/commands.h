@@ -14,8 +14,8 @@ inline constexpr int kGood = 0, kCheckFailed = 1, kBadInput = 2;
 int run_command(std::span<const std::string> arguments);
 int check_command(std::span<const std::string> arguments);
 int opt_command(std::span<const std::string> arguments);
-// Judges the test programs whose paths come on stdin, one a line: for each a line "status, largest ULP, seconds, reason" with tabs between, status passed, failed
-// or error.
+// Judges the test programs whose paths come on stdin, one a line: for each a line "status, largest ULP, seconds, reason" with tabs between, status passed,
+// failed or error.
 int judge_command(std::span<const std::string> arguments);
 
 }  // namespace thalweg::tools_cli

@@ -33,7 +33,8 @@ class CpuEngine : public Engine {
     THALWEG_CHECK(inputs.size() == arguments_.size(), Invalid, "wrong number of inputs: ", inputs.size(), ", the program takes ", arguments_.size());
     std::vector<exec::Argument> arguments;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      THALWEG_CHECK(inputs[i].type == arguments_[i], Invalid, "input ", i, " has the wrong type: ", to_string(inputs[i].type), ", the program takes ", to_string(arguments_[i]));
+      THALWEG_CHECK(inputs[i].type == arguments_[i], Invalid, "input ", i, " has the wrong type: ", to_string(inputs[i].type), ", the program takes ",
+                    to_string(arguments_[i]));
       const ir::Literal full = expand(inputs[i]);
       exec::Argument argument;
       if (full.type.rank() == 0 && full.data.size() <= sizeof argument.scalar) {
@@ -58,8 +59,8 @@ class CpuEngine : public Engine {
   std::string report() const override {
     const exec::ExecutableInfo& info = executable_->info();
     std::ostringstream text;
-    text << info.kernels << " kernels, " << info.library_calls << " library calls, " << info.opaque_calls << " opaque calls, " << info.temporary_bytes << " temporary bytes, compiled in "
-         << info.compile_seconds << " s";
+    text << info.kernels << " kernels, " << info.library_calls << " library calls, " << info.opaque_calls << " opaque calls, " << info.temporary_bytes
+         << " temporary bytes, compiled in " << info.compile_seconds << " s";
     return text.str();
   }
 

@@ -33,8 +33,8 @@ struct Descr {
   ir::DType dtype;
 };
 constexpr Descr kDescrs[] = {
-    {"b1", ir::DType::I1},  {"i1", ir::DType::S8},  {"i2", ir::DType::S16}, {"i4", ir::DType::S32}, {"i8", ir::DType::S64}, {"u1", ir::DType::U8},
-    {"u2", ir::DType::U16}, {"u4", ir::DType::U32}, {"u8", ir::DType::U64}, {"f2", ir::DType::F16}, {"f4", ir::DType::F32}, {"f8", ir::DType::F64},
+    {"b1", ir::DType::I1},  {"i1", ir::DType::S8},    {"i2", ir::DType::S16},  {"i4", ir::DType::S32},      {"i8", ir::DType::S64}, {"u1", ir::DType::U8},
+    {"u2", ir::DType::U16}, {"u4", ir::DType::U32},   {"u8", ir::DType::U64},  {"f2", ir::DType::F16},      {"f4", ir::DType::F32}, {"f8", ir::DType::F64},
     {"c8", ir::DType::C64}, {"c16", ir::DType::C128}, {"V2", ir::DType::BF16}, {"V1", ir::DType::F8E4M3FN},
 };
 
@@ -91,8 +91,8 @@ ir::Literal read_npy(Bytes bytes) {
   const size_t start = wide ? 12 : 10, length = wide ? read<uint32_t>(bytes, 8) : read<uint16_t>(bytes, 8);
   const std::string header = text_at(bytes, start, length);
   ir::Type type = array_type(header);
-  THALWEG_CHECK(static_cast<size_t>(type.bytes()) == bytes.size() - start - length, Invalid, "array has the wrong number of bytes: ", bytes.size() - start - length,
-                ", its shape needs: ", type.bytes());
+  THALWEG_CHECK(static_cast<size_t>(type.bytes()) == bytes.size() - start - length, Invalid,
+                "array has the wrong number of bytes: ", bytes.size() - start - length, ", its shape needs: ", type.bytes());
   ir::Literal literal(type);
   std::memcpy(literal.data.data(), bytes.data() + start + length, literal.data.size());
   if (header_entry(header, "fortran_order").find("True") < 8) transpose_order(literal);
@@ -193,8 +193,8 @@ void append(std::string& out, T value) {
 // The fields that local and central headers share, from "version needed" to the name's length.
 void append_common(std::string& out, const std::string& name, const std::string& body) {
   append<uint16_t>(out, 20);
-  append<uint32_t>(out, 0);                  // flags, stored
-  append<uint32_t>(out, 0x00210000);         // 1 January 1980
+  append<uint32_t>(out, 0);           // flags, stored
+  append<uint32_t>(out, 0x00210000);  // 1 January 1980
   append<uint32_t>(out, crc32(std::as_bytes(std::span(body))));
   append(out, static_cast<uint32_t>(body.size()));
   append(out, static_cast<uint32_t>(body.size()));

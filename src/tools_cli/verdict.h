@@ -7,6 +7,7 @@
 
 namespace thalweg::tools_cli {
 
+// How results are compared; see judge().
 enum class Rule { Equal, Close, AlmostEqual, Tolerance };
 
 // How one comparison ended. `ulp` is the largest distance of floats in units of the last place (infinity for NaN against a number).

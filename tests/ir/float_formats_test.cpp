@@ -10,10 +10,12 @@
 namespace thalweg::ir {
 namespace {
 
-constexpr DType kNarrow[] = {DType::F4E2M1FN, DType::F6E2M3FN, DType::F6E3M2FN,      DType::F8E3M4,  DType::F8E4M3,     DType::F8E4M3FN,
-                             DType::F8E4M3FNUZ, DType::F8E4M3B11FNUZ, DType::F8E5M2, DType::F8E5M2FNUZ, DType::F8E8M0FNU, DType::BF16, DType::F16};
+constexpr DType kNarrow[] = {DType::F4E2M1FN,      DType::F6E2M3FN, DType::F6E3M2FN,   DType::F8E3M4,    DType::F8E4M3, DType::F8E4M3FN, DType::F8E4M3FNUZ,
+                             DType::F8E4M3B11FNUZ, DType::F8E5M2,   DType::F8E5M2FNUZ, DType::F8E8M0FNU, DType::BF16,   DType::F16};
 
-int bits_of(DType dtype) { return dtype == DType::F4E2M1FN ? 4 : dtype == DType::F6E2M3FN || dtype == DType::F6E3M2FN ? 6 : static_cast<int>(8 * byte_size(dtype)); }
+int bits_of(DType dtype) {
+  return dtype == DType::F4E2M1FN ? 4 : dtype == DType::F6E2M3FN || dtype == DType::F6E3M2FN ? 6 : static_cast<int>(8 * byte_size(dtype));
+}
 
 TEST(FloatFormats, EveryCodeRoundTrips) {
   for (DType dtype : kNarrow) {

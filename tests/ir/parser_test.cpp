@@ -60,7 +60,7 @@ TEST(Parser, ReadsConstantsOfEverySpelling) {
   EXPECT_EQ(to_double(value("dense<-1.5> : tensor<2x2xf8E5M2>"), 3), -1.5);
   EXPECT_EQ(to_int(value("dense<[[1, -2], [3, 4]]> : tensor<2x2xi8>"), 1), -2);
   EXPECT_EQ(to_int(value("dense<\"0x0100000002000000\"> : tensor<2xi32>"), 1), 2);
-  EXPECT_EQ(to_int(value("dense<\"0x05\"> : tensor<3xi1>"), 2), 1);   // packed bits
+  EXPECT_EQ(to_int(value("dense<\"0x05\"> : tensor<3xi1>"), 2), 1);      // packed bits
   EXPECT_EQ(to_int(value("dense<\"0x000001\"> : tensor<3xi1>"), 2), 1);  // a byte each
   EXPECT_TRUE(value("dense<\"0xFF\"> : tensor<8xi1>").splat);
   EXPECT_EQ(value("dense<> : tensor<0x3xf32>").data.size(), 0u);
@@ -179,7 +179,9 @@ TEST(Parser, DeepNestingIsAnError) {
   std::string regions;
   for (int i = 0; i < 100000; ++i) regions += "%x" + std::to_string(i) + " = \"stablehlo.if\"(%a) ({ ";
   EXPECT_NE(error_of(with_ops(regions)).find("nested too deeply"), std::string::npos);
-  for (const char open : {'[', '{'}) EXPECT_NE(error_of(with_ops("stablehlo.custom_call @x() {a = " + std::string(100000, open))).find(open == '[' ? "nested too deeply" : "found"), std::string::npos);
+  for (const char open : {'[', '{'})
+    EXPECT_NE(error_of(with_ops("stablehlo.custom_call @x() {a = " + std::string(100000, open))).find(open == '[' ? "nested too deeply" : "found"),
+              std::string::npos);
   std::string tuples;
   for (int i = 0; i < 100000; ++i) tuples += "tuple<";
   EXPECT_NE(error_of(with_ops("%b = stablehlo.tuple %a : " + tuples)).find("nested too deeply"), std::string::npos);

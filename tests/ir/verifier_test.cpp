@@ -38,9 +38,11 @@ TEST(Verifier, NamesOpRuleAndValues) {
       {"%b = \"stablehlo.transpose\"(%a) {permutation = \"x\"} : (tensor<2x3xf32>) -> tensor<2x3xf32>", "attribute of another kind"},
       {"%b = func.call @nowhere(%a) : (tensor<2x3xf32>) -> tensor<2x3xf32>", "no such function: @nowhere"},
       {"func.call @main(%a, %i, %z, %p) : (tensor<2x3xf32>, tensor<i32>, tensor<f32>, tensor<i1>) -> ()", "function calls itself: @main"},
-      {"%b = stablehlo.pad %a, %z, low = [-3, 0], high = [0, 0], interior = [0, 0] : (tensor<2x3xf32>, tensor<f32>) -> tensor<0x3xf32>", "removes more than there is"},
+      {"%b = stablehlo.pad %a, %z, low = [-3, 0], high = [0, 0], interior = [0, 0] : (tensor<2x3xf32>, tensor<f32>) -> tensor<0x3xf32>",
+       "removes more than there is"},
       {"%b = stablehlo.compare LX, %a, %a : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xi1>", "unknown comparison direction: LX"},
-      {"%b = \"stablehlo.if\"(%p) ({ stablehlo.return %a : tensor<2x3xf32> }, { stablehlo.return %z : tensor<f32> }) : (tensor<i1>) -> tensor<2x3xf32>", "different types"},
+      {"%b = \"stablehlo.if\"(%p) ({ stablehlo.return %a : tensor<2x3xf32> }, { stablehlo.return %z : tensor<f32> }) : (tensor<i1>) -> tensor<2x3xf32>",
+       "different types"},
   };
   for (const auto& [ops, part] : cases) {
     const std::string message = verdict(ops);
