@@ -217,6 +217,11 @@ void clear_fallback_counts() {
 
 void register_fallback() {
   new_library(torch::Library::IMPL, "_", kKey).fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>());
+  if (is_tracing_enabled()) return;
+  auto& m = new_library(torch::Library::IMPL, "aten", kKey);  // PyTorch's own kernels of these only raise
+  for (const char* name : {"convolution_overrideable", "convolution_backward_overrideable"}) {
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>());
+  }
 }
 
 }  // namespace thalweg::aten

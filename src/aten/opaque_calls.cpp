@@ -1,8 +1,114 @@
 // Library calls of compiled programs that PyTorch serves: convolutions and 16-bit products by its oneDNN, and any functional operation by its CPU kernel.
+//
+//   thalweg.convolution  mode=forward: (input, weight) → output; input_grad: (grad_output, weight) → grad_input; weight_grad: (grad_output, input) →
+//                        grad_weight; with stride, padding, dilation, transposed, output_padding, groups as PyTorch has them
+//   thalweg.matmul       (a, b) → at::matmul(a, b), of any ranks that it takes
+//   thalweg.aten         op=NAME.OVERLOAD: the tensors in order as the operation's tensor arguments, everything else at its default
+#include <cstring>
+#include <map>
+#include <sstream>
+
+#include "aten/backend_key.h"
+#include "aten/dtypes.h"
 #include "aten/registration.h"
+#include "libs/cpu/opaque.h"
+#include "support/error.h"
 
 namespace thalweg::aten {
+namespace {
 
-void register_library_calls() {}
+using libs::cpu::TensorArg;
+using Args = std::span<const TensorArg>;
+
+// The entries of "name=value;name=value;".
+class Config {
+ public:
+  explicit Config(const std::string& text) {
+    std::istringstream entries(text);
+    for (std::string entry; std::getline(entries, entry, ';');) {
+      const size_t equals = entry.find('=');
+      if (equals != std::string::npos) values_[entry.substr(0, equals)] = entry.substr(equals + 1);
+    }
+  }
+  const std::string& text(const std::string& name) const {
+    const auto at = values_.find(name);
+    THALWEG_ASSERT(at != values_.end(), "a library call's configuration has no ", name);
+    return at->second;
+  }
+  int64_t integer(const std::string& name) const { return std::stoll(text(name)); }
+  std::vector<int64_t> integers(const std::string& name) const {
+    std::vector<int64_t> out;
+    std::istringstream items(text(name));
+    for (std::string item; std::getline(items, item, ',');) out.push_back(std::stoll(item));
+    return out;
+  }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+at::Tensor tensor_over(const TensorArg& arg) {
+  return at::from_blob(arg.data, arg.dims, at::TensorOptions().dtype(scalar_type(static_cast<ir::DType>(arg.dtype))));
+}
+
+// Puts a result where the program wants it, unless it is there already.
+void deliver(const at::Tensor& result, const TensorArg& out) {
+  if (result.data_ptr() != out.data) tensor_over(out).copy_(result);
+}
+
+void convolution(const std::string& text, Args in, Args out) {
+  BelowAutograd guard;
+  const Config config(text);
+  const auto stride = config.integers("stride"), padding = config.integers("padding"), dilation = config.integers("dilation");
+  const auto output_padding = config.integers("output_padding");
+  const bool transposed = config.integer("transposed") != 0;
+  const int64_t groups = config.integer("groups");
+  const std::string& mode = config.text("mode");
+  const at::Tensor a = tensor_over(in[0]), b = tensor_over(in[1]);
+  if (mode == "forward") {
+    return deliver(at::convolution(a, b, {}, stride, padding, dilation, transposed, output_padding, groups), out[0]);
+  }
+  // The operand that is wanted matters only by its shape.
+  const at::Tensor wanted = tensor_over(out[0]);
+  const bool for_input = mode == "input_grad";
+  const auto grads = at::convolution_backward(a, for_input ? wanted : b, for_input ? b : wanted, std::nullopt, stride, padding, dilation, transposed,
+                                              output_padding, groups, {for_input, !for_input, false});
+  deliver(for_input ? std::get<0>(grads) : std::get<1>(grads), out[0]);
+}
+
+void matmul(const std::string&, Args in, Args out) {
+  BelowAutograd guard;
+  at::Tensor result = tensor_over(out[0]);
+  at::matmul_out(result, tensor_over(in[0]), tensor_over(in[1]));
+  deliver(result, out[0]);
+}
+
+void aten_operation(const std::string& text, Args in, Args out) {
+  BelowAutograd guard;
+  const std::string name = Config(text).text("op");
+  const size_t dot = name.find('.');
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name.substr(0, dot).c_str(), dot == std::string::npos ? "" : name.substr(dot + 1).c_str());
+  torch::jit::Stack stack;
+  size_t next = 0;
+  for (const auto& argument : op.schema().arguments()) {
+    const bool is_tensor = argument.type()->isSubtypeOf(*c10::OptionalType::ofTensor());
+    if (is_tensor && next < in.size()) {
+      stack.emplace_back(tensor_over(in[next++]));
+    } else {
+      stack.push_back(argument.default_value().value_or(c10::IValue()));
+    }
+  }
+  op.callBoxed(&stack);
+  THALWEG_ASSERT(stack.size() == out.size(), name, " gave ", stack.size(), " results");
+  for (size_t i = 0; i < out.size(); ++i) deliver(stack[i].toTensor(), out[i]);
+}
+
+}  // namespace
+
+void register_library_calls() {
+  libs::cpu::register_opaque("thalweg.convolution", &convolution);
+  libs::cpu::register_opaque("thalweg.matmul", &matmul);
+  libs::cpu::register_opaque("thalweg.aten", &aten_operation);
+}
 
 }  // namespace thalweg::aten
