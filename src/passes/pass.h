@@ -12,6 +12,7 @@ namespace thalweg::passes {
 // Changes a function without changing what it computes; true when it changed something. `module` resolves calls and may be null.
 using PassFn = bool (*)(ir::Function& function, const ir::Module* module);
 
+// A pass and what reports call it.
 struct Pass {
   std::string_view name;
   PassFn run;

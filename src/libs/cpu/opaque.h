@@ -18,10 +18,9 @@ struct TensorArg {
   std::vector<int64_t> dims;
 };
 
-// A function called by name from a compiled program: reads `inputs`, writes all of `outputs`. `config` is text that the one who traced the call wrote: the custom_call's
-// backend_config when that is a string or a dictionary with the only entry `config`, else "name=value;" for each entry of the dictionary, sorted by name (lists of
-// integers joined by commas, flags 0 or 1).
-// Runs on a stream's thread. May throw.
+// A function called by name from a compiled program: reads `inputs`, writes all of `outputs`. `config` is text that the one who traced the call wrote: the
+// custom_call's backend_config when that is a string or a dictionary with the only entry `config`, else "name=value;" for each entry of the dictionary, sorted
+// by name (lists of integers joined by commas, flags 0 or 1). Runs on a stream's thread. May throw.
 using OpaqueFn = std::function<void(const std::string& config, std::span<const TensorArg> inputs, std::span<const TensorArg> outputs)>;
 
 // Registers `fn` under `target` (the custom_call's target in the IR); a later registration replaces an earlier one. Thread-safe.
