@@ -86,6 +86,7 @@ class Writer {
   std::unordered_map<const ir::Value*, std::string> scalars_;  // of finished row reductions
   std::unordered_map<const ir::Value*, std::string> locals_;   // row-local arrays
   std::string arrays_;
+  std::vector<std::string> stores_;  // of the stage being written
   std::set<const ir::Op*> done_;  // ops of several results that are written once
   Index full_, row_;
   int stages_ = 1, stage_ = 0, innermost_ = 2;
@@ -355,7 +356,7 @@ void Writer::store_full(const Member& m) {
     return;
   }
   size_t a = arg(m.value, NestArg::Role::Write, m.value->type.bytes());
-  emitter_->statement("p" + num(static_cast<int64_t>(a)) + "[" + space_.text(full_) + "] = " + x.text + ";", innermost_);
+  stores_.push_back("p" + num(static_cast<int64_t>(a)) + "[" + space_.text(full_) + "] = " + x.text + ";");
 }
 
 void Writer::store_rows(int known_from) {
@@ -412,6 +413,9 @@ std::string Writer::write_stage(int stage) {
         reduce_member(m, before, inner_before, inner_after, after);
     }
   }
+  // Stores come last: a result may lie where an argument does, whose element is then read before it is overwritten.
+  for (const std::string& store : stores_) emitter_->statement(store, innermost_);
+  stores_.clear();
   if (!any) return {};
   std::string head = emitter_->flush(1) + before, body = loops(inner_before, inner_after, vectorise);
   return head + body + after;
