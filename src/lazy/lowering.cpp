@@ -34,7 +34,7 @@ ArgKind Lowering::kind(size_t arg) const { return arg < args_.size() ? args_[arg
 
 bool Lowering::has(size_t arg) const {
   if (kind(arg) == ArgKind::None) return false;
-  return kind(arg) != ArgKind::Tensor || tensors_[args_[arg].tensor] != nullptr;
+  return kind(arg) != ArgKind::Tensor || (args_[arg].count > 0 && tensors_[args_[arg].tensor] != nullptr);
 }
 
 bool Lowering::is_number(size_t arg) const {
@@ -73,9 +73,8 @@ ir::DType Lowering::promoted(std::initializer_list<size_t> args) const {
 ir::Value* Lowering::t(size_t arg) const {
   if (is_number(arg)) return number(arg, is_floating_number(arg) ? ir::DType::F64 : ir::DType::S64);
   THALWEG_ASSERT(kind(arg) == ArgKind::Tensor, row_name(), " argument ", arg, " is not a tensor");
-  ir::Value* value = tensors_[args_[arg].tensor];
-  THALWEG_ASSERT(value, row_name(), " argument ", arg, " is absent");
-  return value;
+  THALWEG_ASSERT(has(arg), row_name(), " argument ", arg, " is absent");
+  return tensors_[args_[arg].tensor];
 }
 
 std::vector<ir::Value*> Lowering::list(size_t arg) const {

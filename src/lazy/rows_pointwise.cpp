@@ -156,6 +156,13 @@ Values isinf_row(Lowering& l) {
   return {l.b.compare(Comparison::EQ, l.b.unary(OpCode::Abs, x), like(l.b, x, INFINITY))};
 }
 
+template <bool negative>
+Values is_signed_infinity(Lowering& l) {
+  V x = l.t(0);
+  if (!ir::is_float(x->type.dtype)) return {l.b.splat(ir::tensor(DType::I1, l.shape()), 0)};
+  return {l.b.compare(Comparison::EQ, x, like(l.b, x, negative ? -INFINITY : INFINITY))};
+}
+
 V three_way_clamp(Lowering& l, V x, V low, V high) {
   if (low) x = l.b.binary(OpCode::Maximum, x, low);
   if (high) x = l.b.binary(OpCode::Minimum, x, high);
@@ -290,6 +297,8 @@ std::vector<Row> pointwise_rows() {
       {"aten::bitwise_not", unary<OpCode::Not>},
       {"aten::isnan", isnan_row},
       {"aten::isinf", isinf_row},
+      {"aten::isneginf", is_signed_infinity<true>},
+      {"aten::isposinf", is_signed_infinity<false>},
       {"aten::nan_to_num", nan_to_num},
       {"aten::add.Tensor", add_row},
       {"aten::add.Scalar", add_row},

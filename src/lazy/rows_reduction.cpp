@@ -154,6 +154,20 @@ Values softmax_row(Lowering& l) {  // self, dim, half_to_float
   return {div(b, e, spread(b, sum(b, e, dims), shape, dims))};
 }
 
+// softmax whose rows of nothing but -inf (all keys masked) are zeros instead of NaN: _safe_softmax(self, dim, dtype).
+Values safe_softmax_row(Lowering& l) {
+  Builder& b = l.b;
+  V x = operand(l);
+  const Dims dims = normal_dims({l.integer(1)}, x->type.rank()), shape = x->type.dims;
+  if (x->type.rank() == 0) return {like(b, x, 1)};
+  V greatest = b.max(x, dims);
+  V finite = b.select(b.compare(Comparison::EQ, greatest, like(b, greatest, -INFINITY)), like(b, greatest, 0), greatest);
+  V e = b.unary(OpCode::Exponential, sub(b, x, spread(b, finite, shape, dims)));
+  V total = sum(b, e, dims);
+  V divisor = b.select(b.compare(Comparison::EQ, total, like(b, total, 0)), like(b, total, 1), total);
+  return {div(b, e, spread(b, divisor, shape, dims))};
+}
+
 Values log_softmax_row(Lowering& l) {
   Builder& b = l.b;
   V x = operand(l);
@@ -208,6 +222,7 @@ std::vector<Row> reduction_rows() {
       {"aten::var_mean.correction", var_mean_row, kScalarsStatic},
       {"aten::linalg_vector_norm", vector_norm, kScalarsStatic},
       {"aten::_softmax", softmax_row},
+      {"aten::_safe_softmax", safe_softmax_row},
       {"aten::_log_softmax", log_softmax_row},
       {"aten::_softmax_backward_data", softmax_backward},
       {"aten::_log_softmax_backward_data", log_softmax_backward},
