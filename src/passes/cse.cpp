@@ -10,7 +10,6 @@
 namespace thalweg::passes {
 namespace {
 
-using ir::Attribute;
 using ir::Op;
 using ir::OpCode;
 using ir::Value;
