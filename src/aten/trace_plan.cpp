@@ -58,6 +58,9 @@ bool is_tensor_option(const c10::Argument& argument) {
   return argument.name() == "dtype" || argument.name() == "layout" || argument.name() == "device" || argument.name() == "pin_memory";
 }
 
+// A keyword argument that only takes the result.
+bool is_out(const c10::Argument& argument) { return is_written(argument) && argument.kwarg_only(); }
+
 // The place of the row's argument among the overload's: by name, else the same place.
 int position_of(const c10::Argument& argument, size_t place, const Arguments& in) {
   for (size_t i = 0; i < in.size(); ++i) {
@@ -75,12 +78,12 @@ std::unique_ptr<Plan> make_plan(const lazy::Row& row, const c10::FunctionSchema&
   plan->returns = static_cast<int>(schema.returns().size());
   const bool has_tensors = std::any_of(functional.arguments().begin(), functional.arguments().end(), [](const c10::Argument& a) {
     const Take take = take_of(a);
-    return take == Take::kTensor || take == Take::kTensors;
+    return !is_out(a) && (take == Take::kTensor || take == Take::kTensors);
   });
   for (size_t i = 0; i < functional.arguments().size(); ++i) {
     const c10::Argument& argument = functional.arguments()[i];
     PlanArg arg;
-    arg.take = take_of(argument);
+    arg.take = is_out(argument) ? Take::kNothing : take_of(argument);
     arg.position = position_of(argument, i, schema.arguments());
     arg.takes_any_device = argument.name() == "indices";
     if (arg.take == Take::kDouble) arg.is_static = !(row.flags & lazy::kDoublesDynamic);
@@ -151,8 +154,9 @@ std::vector<std::unique_ptr<Plan>> plans_of(const lazy::Row& row) {
   const auto op = dispatcher.findSchema(name);
   if (!op) return plans;
   const c10::FunctionSchema& functional = op->schema();
-  if (functional.is_mutable()) {  // the row names an in-place operation itself
-    plans.push_back(make_plan(row, functional, *op, ResultMode::kInPlace));
+  if (functional.is_mutable()) {  // the row names an in-place or out= operation itself
+    const bool out = std::ranges::any_of(functional.arguments(), is_out);
+    plans.push_back(make_plan(row, functional, *op, out ? ResultMode::kOut : ResultMode::kInPlace));
     return plans;
   }
   plans.push_back(make_plan(row, functional, *op, ResultMode::kFresh));
