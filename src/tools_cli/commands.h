@@ -17,5 +17,7 @@ int opt_command(std::span<const std::string> arguments);
 // Judges the test programs whose paths come on stdin, one a line: for each a line "status, largest ULP, seconds, reason" with tabs between, status passed,
 // failed or error.
 int judge_command(std::span<const std::string> arguments);
+// Compares random programs on a device, or after random passes, with the interpreter; prints a small program for each difference.
+int random_command(std::span<const std::string> arguments);
 
 }  // namespace thalweg::tools_cli

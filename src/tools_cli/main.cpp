@@ -17,6 +17,8 @@ constexpr const char* kUsage = R"(usage: thalweg COMMAND …
       prints the program after the passes: inline, decompose, canonicalize, fold, cse, dce; without --passes: what every compile does first
   judge [--device interpreter|cpu]
       judges the test programs named on stdin; see tools/stablehlo_suite
+  random [--count N] [--seed S] [--ops K] [--device cpu|passes] [--keep-going]
+      compares random programs with the interpreter, bit for bit, and shrinks those that differ; prints the seed of each
 
 exit codes: 0 good, 1 a check in the program failed, 2 bad input
 )";
@@ -33,6 +35,7 @@ int main(int argc, char** argv) {
     if (command == "check") return cli::check_command(rest);
     if (command == "opt") return cli::opt_command(rest);
     if (command == "judge") return cli::judge_command(rest);
+    if (command == "random") return cli::random_command(rest);
     const bool asked = command == "--help" || command == "-h" || command == "help";
     (asked ? std::cout : std::cerr) << kUsage;
     return asked ? cli::kGood : cli::kBadInput;
