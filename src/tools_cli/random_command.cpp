@@ -47,14 +47,19 @@ Literals after_passes(const ir::Function& function, const Literals& inputs, uint
   return interp::run(*changed, inputs);
 }
 
-// How a run differs from the interpreter's; empty when it does not.
-std::string difference(const ir::Function& function, const Literals& inputs, const Runner& runner) {
+// How a run differs from the interpreter's. A sum of products may be a zero of either sign, so that kind is kept apart.
+struct Difference {
+  enum Kind { None, Failure, Value, ZeroSign } kind = None;
+  std::string text;
+};
+
+Difference difference(const ir::Function& function, const Literals& inputs, const Runner& runner) {
   const Literals expected = interp::run(function, inputs);
   Literals got;
   try {
     got = runner(function, inputs);
   } catch (const std::exception& error) {
-    return std::string("error: ") + std::string(error.what()).substr(0, 400);
+    return {Difference::Failure, std::string("error: ") + std::string(error.what()).substr(0, 400)};
   }
   for (size_t i = 0; i < expected.size(); ++i) {
     if (same_bits(got[i], expected[i])) continue;
@@ -66,9 +71,10 @@ std::string difference(const ir::Function& function, const Literals& inputs, con
       std::ostringstream text;
       text.precision(17);
       text << "result " << i << " " << to_string(x.type) << " at " << k << ": got " << to_double(x, k) << ", the interpreter gives " << to_double(y, k);
-      return text.str();
+      const bool zeros = is_float(x.type.dtype) && to_double(x, k) == 0 && to_double(y, k) == 0;
+      return {zeros ? Difference::ZeroSign : Difference::Value, text.str()};
     }
-    return "result " + std::to_string(i);
+    return {Difference::Value, "result " + std::to_string(i)};
   }
   return {};
 }
@@ -76,7 +82,8 @@ std::string difference(const ir::Function& function, const Literals& inputs, con
 // Makes a failing program small: one result, the fewest ops before it, and values that are computed turned into inputs where it still fails.
 class Shrinker {
  public:
-  Shrinker(RandomProgram program, const Runner& runner) : program_(std::move(program)), runner_(runner) {}
+  Shrinker(RandomProgram program, const Runner& runner)
+      : program_(std::move(program)), runner_(runner), kind_(difference(*program_.function, program_.inputs, runner).kind) {}
 
   RandomProgram run() {
     earliest_result();
@@ -87,7 +94,7 @@ class Shrinker {
  private:
   bool fails(const RandomProgram& candidate) const {
     try {
-      return !difference(*candidate.function, candidate.inputs, runner_).empty();
+      return difference(*candidate.function, candidate.inputs, runner_).kind == kind_;
     } catch (const std::exception&) {
       return false;
     }
@@ -159,10 +166,11 @@ class Shrinker {
 
   RandomProgram program_;
   const Runner& runner_;
+  Difference::Kind kind_;
 };
 
 void show(uint64_t seed, const RandomProgram& program, const Runner& runner) {
-  std::cout << "seed " << seed << ": " << difference(*program.function, program.inputs, runner) << "\n" << print(*program.function);
+  std::cout << "seed " << seed << ": " << difference(*program.function, program.inputs, runner).text << "\n" << print(*program.function);
   for (size_t i = 0; i < program.inputs.size(); ++i)
     if (program.inputs[i].type.size() <= 64) std::cout << "// %arg" << i << " = " << print(program.inputs[i]) << "\n";
   std::cout << std::endl;
@@ -185,7 +193,7 @@ int random_command(std::span<const std::string> given) {
     };
     RandomProgram program = random_program(seed, options);
     ir::verify(*program.function);
-    if (difference(*program.function, program.inputs, runner).empty()) continue;
+    if (difference(*program.function, program.inputs, runner).kind == Difference::None) continue;
     ++differing;
     show(seed, Shrinker(std::move(program), runner).run(), runner);
     if (!arguments.has("--keep-going")) break;
