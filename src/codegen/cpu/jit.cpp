@@ -54,31 +54,59 @@ bool load(const ThalwegClangApi& api, const std::string& object, Job& job) {
   return true;
 }
 
-void make(const ThalwegClangApi& api, const ObjectCache& cache, const std::string& environment, Job& job) {
-  std::string disk_key = environment + job.key;
-  if (auto object = cache.load(disk_key); object && load(api, *object, job)) {
-    job.from_disk = true;
-    return;
+// Kernels of one batch are parsed together; more of them would leave threads idle at the end.
+constexpr size_t kBatch = 8;
+
+// What making kernels takes from the process.
+struct Workshop {
+  const ThalwegClangApi& api;
+  ObjectCache cache{ObjectCache::default_folder()};
+  std::string environment{std::string(api.describe()) + '\n' + digest(kPrelude) + '\n'};
+
+  bool find(Job& job) const {
+    auto object = cache.load(environment + job.key);
+    job.from_disk = object && load(api, *object, job);
+    return job.from_disk;
   }
-  std::string output;
-  const std::string& text = job.kernel->text;
-  if (api.compile(kPrelude, std::char_traits<char>::length(kPrelude), text.data(), text.size(), append, &output) != 0) {
-    job.failure = "Clang rejected a kernel: " + output;
-    return;
+
+  void compile(std::span<Job* const> jobs) const {
+    std::vector<const char*> texts, symbols;
+    std::vector<size_t> sizes;
+    std::vector<std::string> objects(jobs.size());
+    std::vector<void*> contexts;
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      texts.push_back(jobs[i]->kernel->text.data());
+      sizes.push_back(jobs[i]->kernel->text.size());
+      symbols.push_back(jobs[i]->kernel->name.c_str());
+      contexts.push_back(&objects[i]);
+    }
+    if (api.compile(kPrelude, std::char_traits<char>::length(kPrelude), texts.data(), sizes.data(), symbols.data(), jobs.size(), append, contexts.data()) !=
+        0) {
+      if (jobs.size() == 1)
+        jobs[0]->failure = "Clang rejected a kernel: " + objects[0];
+      else
+        for (size_t i = 0; i < jobs.size(); ++i) compile(jobs.subspan(i, 1));  // which one is it?
+      return;
+    }
+    for (size_t i = 0; i < jobs.size(); ++i)
+      if (load(api, objects[i], *jobs[i])) cache.store(environment + jobs[i]->key, objects[i]);
   }
-  if (load(api, output, job)) cache.store(disk_key, output);
-}
+};
 
 void make_all(const ThalwegClangApi& api, std::vector<Job>& jobs) {
-  static const auto* cache = new ObjectCache(ObjectCache::default_folder());
-  static const auto* environment = new std::string(std::string(api.describe()) + '\n' + digest(kPrelude) + '\n');
+  static const auto* workshop = new Workshop{api};
+  std::vector<Job*> left;
+  for (Job& job : jobs)
+    if (!workshop->find(job)) left.push_back(&job);
+  if (left.empty()) return;
+  size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  size_t batch = std::clamp<size_t>(left.size() / (2 * cores), 1, kBatch);
   std::atomic<size_t> next = 0;
   auto work = [&] {
-    for (size_t i; (i = next.fetch_add(1)) < jobs.size();) make(api, *cache, *environment, jobs[i]);
+    for (size_t begin; (begin = next.fetch_add(batch)) < left.size();) workshop->compile(std::span(left).subspan(begin, std::min(batch, left.size() - begin)));
   };
   std::vector<std::thread> threads;
-  size_t count = std::min<size_t>(jobs.size(), std::max(1u, std::thread::hardware_concurrency()));
-  for (size_t i = 1; i < count; ++i) threads.emplace_back(work);
+  for (size_t i = 1; i < std::min(cores, (left.size() + batch - 1) / batch); ++i) threads.emplace_back(work);
   work();
   for (auto& thread : threads) thread.join();
 }

@@ -5,7 +5,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "codegen/cpu/clang/extract.h"
 #include "codegen/cpu/clang/frontend.h"
 #include "codegen/cpu/clang/loader.h"
 #include "codegen/cpu/clang/optimizer.h"
@@ -20,16 +22,24 @@ const char* describe() {
   return text->c_str();
 }
 
-int compile(const char* prelude, std::size_t prelude_size, const char* text, std::size_t text_size, ThalwegClangSink sink, void* sink_context) {
-  std::string log;
+int compile(const char* prelude, std::size_t prelude_size, const char* const* texts, const std::size_t* text_sizes, const char* const* symbols,
+            std::size_t count, ThalwegClangSink sink, void* const* sink_contexts) {
+  std::string unit, log;
+  for (std::size_t i = 0; i < count; ++i) {
+    unit += "namespace kernel_" + std::to_string(i) + " {\n";
+    unit.append(texts[i], text_sizes[i]);
+    unit += "\n}\n";
+  }
   llvm::LLVMContext context;
-  llvm::SmallVector<char, 0> object;
-  auto module = parse(context, {prelude, prelude_size}, {text, text_size}, log);
-  bool good = module && emit_object(*module, object, log);
-  if (good)
-    sink(sink_context, object.data(), object.size());
-  else
-    sink(sink_context, log.data(), log.size());
+  auto module = parse(context, {prelude, prelude_size}, unit, log);
+  std::vector<llvm::SmallVector<char, 0>> objects(count);
+  bool good = module != nullptr;
+  for (std::size_t i = 0; good && i < count; ++i) {
+    auto part = extract(*module, symbols[i], log);
+    good = part && emit_object(*part, objects[i], log);
+  }
+  for (std::size_t i = 0; good && i < count; ++i) sink(sink_contexts[i], objects[i].data(), objects[i].size());
+  if (!good) sink(sink_contexts[0], log.data(), log.size());
   return good ? 0 : 1;
 }
 
