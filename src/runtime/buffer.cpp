@@ -49,6 +49,11 @@ void Buffer::clear_error() {
   written_ = false;
 }
 
+void Buffer::add_use(Axis& axis) {
+  std::lock_guard guard(ordering_lock());
+  if (holds(Rule::LentUsesCount)) reads_.add({&axis, axis.submitted.load(std::memory_order_relaxed)});
+}
+
 void Buffer::note_label(const char* text) {
   std::array<uint64_t, 4> words{};
   std::strncpy(reinterpret_cast<char*>(words.data()), text, sizeof words - 1);

@@ -16,6 +16,7 @@ namespace thalweg::runtime {
 class Device;
 class Stream;
 class Buffer;
+class Axis;
 using BufferPtr = IntrusivePtr<Buffer>;
 
 // Bytes on one device. Dropping the last reference frees them in stream order: the memory is handed out again only to work
@@ -44,6 +45,9 @@ class Buffer : public Counted<Buffer> {
   std::exception_ptr error() const;
   // Declares the contents good although the last write failed (a failed launch leaves donated arguments as they were).
   void clear_error();
+  // Counts all that is queued on `axis` by now as a use: for work that touches the buffer without having been submitted with it, such as that of a
+  // library which the buffer was lent to.
+  void add_use(Axis& axis);
   // What the buffer is called in memory reports: the label of the submission that wrote it last, until named by hand. At most 31 bytes are kept.
   void set_label(const char* text);
   std::string label() const;

@@ -27,7 +27,7 @@ class DeviceStream final : public Stream {
   std::exception_ptr take_error() override { return axis_.take_error(); }
   // Puts `work` on the stream after `waits`, without buffers.
   void submit_after(const Frontier& waits, const char* label, Work work);
-  Axis& axis() { return axis_; }
+  Axis& axis() override { return axis_; }
 
  protected:
   void submit(const Submission& submission, Work work) override;

@@ -71,6 +71,8 @@ class Stream {
   }
   // Blocks the host until everything submitted so far has completed. Errors of submissions are not thrown here: they stay with their buffers.
   virtual void synchronize() = 0;
+  // The stream's timeline; lives for ever.
+  virtual Axis& axis() = 0;
   // The error of the first submission that failed since the last call, null when none did. Only of completed work.
   virtual std::exception_ptr take_error() = 0;
 

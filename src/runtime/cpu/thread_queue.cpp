@@ -116,6 +116,8 @@ void ThreadQueue::run(Task& task) {
 
 void ThreadQueue::restart_after_fork() {
   // The old chunks stay as they are: the parent's thread was in the middle of them.
+  static std::vector<Chunk*>& left = *new std::vector<Chunk*>;
+  for (Chunk* chunk : {head_, spare_.load()}) left.push_back(chunk);
   head_ = tail_ = new Chunk;
   tail_used_ = 0;
   spare_.store(nullptr);

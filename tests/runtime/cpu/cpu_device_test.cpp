@@ -107,6 +107,95 @@ TEST(CpuDeviceTest, ExitsCleanlyWithPendingWork) {
   EXPECT_EQ(status, 0);
 }
 
+TEST(CpuDeviceTest, Case18AThreadEndsWithItsStream) {
+  BufferPtr kept, sum = device().compute_stream().allocate(64);
+  for (int i = 0; i < 20; ++i) {
+    std::thread([&] {
+      auto stream = device().make_stream("of a thread");
+      kept = stream->allocate(4096);
+      Submission(*stream).write(kept).run([to = kept->data(), i](void*) { *static_cast<int*>(to) = i; });
+      BufferPtr own = stream->allocate(4096);
+      Submission(*stream).read(kept).write(own).run([](void*) {});
+    }).join();
+    Submission(device().compute_stream()).read(kept).write(sum).run([from = kept->data(), to = sum->data()](void*) {
+      *static_cast<int*>(to) = *static_cast<const int*>(from);
+    });
+    kept.reset();
+    sum->wait_written();
+    EXPECT_EQ(*static_cast<int*>(sum->data()), i);
+  }
+}
+
+TEST(CpuDeviceTest, Case22FreedFromSixteenThreads) {
+  auto device = make_device(2);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  std::vector<BufferPtr> all(1600);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = device->compute_stream().allocate(256 << i % 8);
+  for (int t = 0; t < 16; ++t) {
+    threads.emplace_back([&, t] {
+      for (size_t i = static_cast<size_t>(t); i < all.size(); i += 16) {
+        Submission(i % 2 ? device->compute_stream() : device->copy_stream()).write(all[i]).run([](void*) {});
+        all[i].reset();
+        BufferPtr next = device->compute_stream().allocate(256 << i % 8);
+        Submission(device->compute_stream()).write(next).run([to = next->data(), i](void*) { *static_cast<size_t*>(to) = i; });
+        next->wait_written();
+        if (*static_cast<size_t*>(next->data()) != i) ++wrong;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(device->memory().live, 0u);
+}
+
+TEST(CpuDeviceTest, Case23AllocationsWhileMemoryIsTrimmedAndMeasured) {
+  auto device = make_device(2);
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) {
+      device->trim();
+      MemoryInfo info = device->memory();
+      EXPECT_LE(info.cached + info.pending, info.reserved);
+      device->memory_report();
+    }
+  });
+  for (int i = 0; i < 2000; ++i) {
+    BufferPtr a = device->compute_stream().allocate(1000 << i % 12), b = device->copy_stream().allocate(1000 << i % 12);
+    Submission(device->compute_stream()).write(a).run([to = a->data(), i](void*) { *static_cast<int*>(to) = i; });
+    Submission(device->copy_stream()).read(a).write(b).run([](void*) {});
+    a->wait_written();
+    ASSERT_EQ(*static_cast<int*>(a->data()), i);
+  }
+  stop = true;
+  other.join();
+}
+
+TEST(CpuDeviceTest, Case60WaitingForMemoryWhileAnotherThreadFrees) {
+  auto device = make_device(2);
+  device->set_memory_limit(8 << 20);
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      Stream& stream = t % 2 ? device->compute_stream() : device->copy_stream();
+      for (int i = 0; i < 200; ++i) {
+        try {
+          BufferPtr a = stream.allocate(3 << 20);
+          Submission(stream).write(a).run([to = a->data()](void*) { *static_cast<int*>(to) = 1; });
+          Submission(t % 2 ? device->copy_stream() : device->compute_stream()).read(a).run([](void*) {});
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), ErrorKind::OutOfMemory);
+          ++failures;  // more than two at once do not fit
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  BufferPtr last = device->compute_stream().allocate(7 << 20);
+  EXPECT_LE(device->memory().live, size_t{8} << 20);
+}
+
 double cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

@@ -1,13 +1,14 @@
 // Cases that have broken allocators, by number, on the simulated device under every scheduler.
 //
 // Not here, with the reason: 12, 13 (there are no events to misuse: waits are derived and name epochs), 18, 22, 23, 60 (need threads: with the CPU
-// device), 19, 20, 35 to 37, 39, 58, 63 (second half), 67 to 73 (need the CUDA device), 40 to 57 (with DLPack), 74 to 77 (with the soak, whose build
-// can break the rules).
+// device), 19, 20, 35 to 37, 39, 58, 63 (second half), 67 to 73 (need the CUDA device), 40 to 51 and 53 to 57 (with DLPack), 74 to 77 (with the soak, whose
+// build can break the rules).
 #include <gtest/gtest.h>
 
 #include <random>
 #include <set>
 
+#include "runtime/dlpack.h"
 #include "tests/runtime/sim/world.h"
 
 namespace thalweg::runtime::sim {
@@ -495,6 +496,23 @@ TEST(AdversarialTest, CaseHostReadsAndWritesWait) {
     w.stamp(w.compute(), a, 3);
     w.stamp(w.copy(), a, 4);
     w.host_expect(a, 4);
+  });
+}
+
+// A consumer's kernel is still queued on its stream when it gives a lent buffer back.
+TEST(AdversarialTest, Case52TheConsumerOfAnExportIsStillReading) {
+  under_all([](World& w) {
+    auto consumer = w.stream("consumer");
+    BufferPtr lent = w.allocate(w.compute());
+    w.host_stamp(lent, 1);
+    Stream* consumers[] = {consumer.get()};
+    dlpack::ManagedTensorVersioned* array = dlpack::export_versioned({lent, 0, {dlpack::kInt, 64, 1}, {32}, {1}}, {}, consumers);
+    w.free(lent);
+    w.foreign_expect(*consumer, array->tensor.data, 256, 1);
+    array->deleter(array);
+    BufferPtr next = w.allocate(w.compute());
+    w.stamp(w.compute(), next, 2);
+    w.expect(w.compute(), next, 2);
   });
 }
 

@@ -49,6 +49,11 @@ class World {
       fill(b, n, tag);
     });
   }
+  // A kernel of another library: the runtime does not know what it reads.
+  void foreign_expect(Stream& on, const void* from, size_t bytes, uint64_t tag) {
+    sim_.host_step(false);
+    Submission(on).label("foreign").run([this, from, bytes, tag](void*) { check(from, bytes, tag); });
+  }
   void free(BufferPtr& buffer) {
     sim_.host_step(false);
     buffer.reset();
