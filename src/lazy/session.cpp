@@ -220,7 +220,7 @@ void Session::record(const Record& record) {
     values[made]->output = static_cast<uint32_t>(made);
     values[made++]->layout = output;
   }
-  bool exposed = false;
+  bool exposed = std::any_of(record.tensors.begin(), record.tensors.end(), [](const TensorArg& t) { return t.storage && t.storage->home; });
   made = 0;
   for (const ResultArg& result : record.results) {
     if (!result.storage) continue;
@@ -232,9 +232,15 @@ void Session::record(const Record& record) {
     state_->set_pending(trace, *result.storage, std::move(value));
     exposed |= static_cast<bool>(result.storage->home);
   }
-  if (++trace.operations >= state_->budget) state_->flush(trace, "budget", {});
-  else if (state_->eager) state_->flush(trace, "eager mode", {});
-  else if (exposed) state_->flush(trace, "write to exposed memory", {});
+  if (++trace.operations >= state_->budget) {
+    state_->flush(trace, "budget", {});
+  } else if (exposed) {
+    // Its address is known outside: whoever writes there next must not change what this operation reads or be overtaken by what it writes.
+    state_->flush(trace, "exposed memory", {});
+    state_->settle(0);
+  } else if (state_->eager) {
+    state_->flush(trace, "eager mode", {});
+  }
 }
 
 void Session::assign(Storage& storage, runtime::BufferPtr buffer, const View& layout, bool exclusive) {
@@ -279,13 +285,23 @@ const void* Session::read(Storage& storage, const char* reason) {
   return buffer->data();
 }
 
+ValuePtr Session::State::copy_of(const Value& value) {
+  runtime::BufferPtr copy = use_device().copy_stream().allocate_for_host(value.buffer->size());
+  if (copy->size()) std::memcpy(copy->data(), value.buffer->data(), copy->size());
+  ValuePtr fresh = make_value();
+  fresh->layout = value.layout;
+  fresh->buffer = std::move(copy);
+  fresh->exclusive = true;
+  return fresh;
+}
+
 void* Session::expose(Storage& storage) {
-  read(storage, "data_ptr");
+  void* data = write_in_place(storage);
   std::lock_guard guard(state_->lock);
   ValuePtr& value = state_->current(storage, as_bytes(storage));
   value->exclusive = false;
   storage.home = value->buffer;
-  return value->buffer->data();
+  return data;
 }
 
 void* Session::write_in_place(Storage& storage) {
@@ -293,22 +309,19 @@ void* Session::write_in_place(Storage& storage) {
   std::lock_guard guard(state_->lock);
   state_->settle(0);
   ValuePtr& value = state_->current(storage, as_bytes(storage));
-  if (value->use_count() > 1) {
-    runtime::BufferPtr copy = state_->use_device().copy_stream().allocate_for_host(storage.bytes);
-    if (storage.bytes) std::memcpy(copy->data(), value->buffer->data(), storage.bytes);
-    const View layout = value->layout;
-    const bool home = static_cast<bool>(storage.home);
-    THALWEG_ASSERT(!home || value->buffer != storage.home);
-    value = state_->make_value();
-    value->layout = layout;
-    value->buffer = std::move(copy);
-    value->exclusive = true;
-  }
+  // Shared with another storage or read by pending operations: those keep the old bytes. Exposed storages never share (see share()).
+  if (value->use_count() > 1 && !storage.home) value = state_->copy_of(*value);
   value->buffer->wait_unused();
   return value->buffer->data();
 }
 
 void Session::share(Storage& to, Storage& from) {
+  if (from.home) {
+    read(from, "copy of exposed memory");
+    std::lock_guard guard(state_->lock);
+    state_->set_ready(to, state_->copy_of(*state_->current(from, as_bytes(from))));
+    return;
+  }
   std::lock_guard guard(state_->lock);
   if (!from.current) return;
   if (from.current->node) {

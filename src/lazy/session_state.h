@@ -63,6 +63,8 @@ struct Session::State {
   ValuePtr make_value();
   // storage.current, made as uninitialised memory shaped by `view` when there is none; throws the error of a failed step.
   ValuePtr& current(Storage& storage, const View& view);
+  // The bytes of a ready, written version in a buffer of its own.
+  ValuePtr copy_of(const Value& value);
   ValuePtr write_view(Storage& storage, const View& view, ValuePtr update, bool backward, uint32_t line);
 
   // Flushes everything pending in `trace`. On an error the trace's storages are back at their last ready versions.
