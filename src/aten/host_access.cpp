@@ -45,6 +45,18 @@ c10::Storage adopt_host_storage(const c10::Storage& host, c10::ScalarType dtype)
   return storage;
 }
 
+at::Tensor wrap_host_tensor(const at::Tensor& host) {
+  c10::Storage storage = make_storage(host.storage().nbytes());
+  if (host.storage().nbytes() != 0) {
+    translated([&] {
+      lazy::Storage& mine = storage_of(*storage.unsafeGetStorageImpl());
+      adopt(mine, host.storage(), host.scalar_type(), false);
+      lazy::Session::get().expose(mine);
+    });
+  }
+  return make_tensor(std::move(storage), host.sizes(), host.strides(), host.storage_offset(), host.dtype());
+}
+
 HostWindow::Entry& HostWindow::entry(const at::Tensor& device) {
   for (Entry& entry : entries_) {
     if (entry.device.unsafeGetStorageImpl() == device.storage().unsafeGetStorageImpl()) return entry;

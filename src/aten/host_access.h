@@ -41,4 +41,7 @@ class HostWindow {
 // A new device storage that adopts a CPU storage's memory; the CPU storage lives until nothing uses it.
 c10::Storage adopt_host_storage(const c10::Storage& host, c10::ScalarType dtype);
 
+// A device tensor over a CPU tensor's memory, which it keeps alive. Writes to either are seen by the other: the storage counts as exposed.
+at::Tensor wrap_host_tensor(const at::Tensor& host);
+
 }  // namespace thalweg::aten

@@ -44,6 +44,9 @@ Take take_of(const c10::Argument& argument) {
 
 bool is_written(const c10::Argument& argument) { return argument.alias_info() && argument.alias_info()->isWrite(); }
 
+// A keyword argument that only takes the result.
+bool is_out(const c10::Argument& argument) { return is_written(argument) && argument.kwarg_only(); }
+
 bool has_name(std::string_view list, std::string_view name) {
   while (!list.empty()) {
     const size_t comma = list.find(',');
@@ -57,9 +60,6 @@ bool has_name(std::string_view list, std::string_view name) {
 bool is_tensor_option(const c10::Argument& argument) {
   return argument.name() == "dtype" || argument.name() == "layout" || argument.name() == "device" || argument.name() == "pin_memory";
 }
-
-// A keyword argument that only takes the result.
-bool is_out(const c10::Argument& argument) { return is_written(argument) && argument.kwarg_only(); }
 
 // The place of the row's argument among the overload's: by name, else the same place.
 int position_of(const c10::Argument& argument, size_t place, const Arguments& in) {
@@ -76,19 +76,19 @@ std::unique_ptr<Plan> make_plan(const lazy::Row& row, const c10::FunctionSchema&
   plan->mode = mode;
   plan->arguments = static_cast<int>(schema.arguments().size());
   plan->returns = static_cast<int>(schema.returns().size());
-  const bool has_tensors = std::any_of(functional.arguments().begin(), functional.arguments().end(), [](const c10::Argument& a) {
+  // Without tensors the numbers make the shape (arange, linspace).
+  plan->shape_needs_numbers = std::ranges::none_of(functional.arguments(), [](const c10::Argument& a) {
     const Take take = take_of(a);
-    return !is_out(a) && (take == Take::kTensor || take == Take::kTensors);
+    return (take == Take::kTensor || take == Take::kTensors) && !is_out(a);
   });
   for (size_t i = 0; i < functional.arguments().size(); ++i) {
     const c10::Argument& argument = functional.arguments()[i];
     PlanArg arg;
-    arg.take = is_out(argument) ? Take::kNothing : take_of(argument);
+    arg.take = is_out(argument) ? Take::kNothing : take_of(argument);  // an out's old content does not matter
     arg.position = position_of(argument, i, schema.arguments());
     arg.takes_any_device = argument.name() == "indices";
     if (arg.take == Take::kDouble) arg.is_static = !(row.flags & lazy::kDoublesDynamic);
-    // Without tensors the numbers make the shape (arange, linspace).
-    if (arg.take == Take::kScalar) arg.is_static = (row.flags & lazy::kScalarsStatic) || !has_tensors;
+    if (arg.take == Take::kScalar) arg.is_static = row.flags & lazy::kScalarsStatic;
     if (mode == ResultMode::kFresh && has_name(row.also_writes, argument.name())) plan->also_written.push_back(arg.position);
     plan->args.push_back(arg);
   }

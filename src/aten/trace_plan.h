@@ -34,6 +34,7 @@ struct Plan {
   std::vector<PlanArg> args;   // in the row's schema order
   std::vector<int> written;    // positions of the arguments that hold the results (kInPlace, kOut)
   std::vector<int> also_written;  // positions of tensors that a fresh call writes though the schema does not say so
+  bool shape_needs_numbers = false;
   int arguments = 0, returns = 0;
   int generator = -1, device = -1;  // positions
   uint64_t id = 0;

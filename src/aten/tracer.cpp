@@ -153,6 +153,7 @@ class Tracing {
       key_.push_back(class_of(v));
       words_.push_back(header(ArgKind::Scalar, 1));
       add_number(v.toScalar());
+      if (plan_.shape_needs_numbers) key_.push_back(scalars_.back().bits);
     } else if (v.isDouble()) {
       words_.append({header(ArgKind::Double, 1), std::bit_cast<uint64_t>(v.toDouble())});
     } else if (v.isInt()) {

@@ -3,6 +3,7 @@
 #include "aten/errors.h"
 #include "aten/fallback.h"
 #include "aten/generator.h"
+#include "aten/host_access.h"
 #include "aten/python_lines.h"
 #include "aten/registration.h"
 #include "aten/torch_headers.h"
@@ -112,6 +113,12 @@ uintptr_t data_ptr(const at::Tensor& tensor) {
   return reinterpret_cast<uintptr_t>(bytes) + static_cast<size_t>(tensor.storage_offset()) * tensor.element_size();
 }
 
+at::Tensor wrap_host(const at::Tensor& tensor) {
+  TORCH_CHECK_TYPE(tensor.is_cpu() && tensor.layout() == c10::kStrided, "expected a strided tensor on the CPU, got a ", tensor.layout(), " one on ",
+                   tensor.device());
+  return aten::wrap_host_tensor(tensor);
+}
+
 at::Tensor get_rng_state() { return aten::default_generator().get_state(); }
 void set_rng_state(const at::Tensor& state) { at::Generator(aten::default_generator()).set_state(state); }
 
@@ -138,6 +145,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("set_flush_budget", [](int64_t ops) { Session::get().set_budget(ops); }, py::arg("n_ops"), NoGil());
   m.def("tensor_id", [](const at::Tensor& tensor) { return reinterpret_cast<uintptr_t>(&aten::storage_of(require_ours(tensor))); }, py::arg("tensor"));
   m.def("graph_text", [](const std::vector<at::Tensor>&) { return Session::get().pending_text(); }, py::arg("tensors"), NoGil());
+  m.def("wrap_host", &wrap_host, py::arg("tensor"), NoGil());
   m.def("data_ptr", &data_ptr, py::arg("tensor"), NoGil());
 }
 
