@@ -78,6 +78,20 @@ TEST(Canonicalize, Movement) {
             "exponential broadcast_in_dim");
 }
 
+TEST(Canonicalize, ChainsAndProducts) {
+  // Heads split off, moved, merged, and moved back.
+  EXPECT_EQ(left("tensor<2x3xf32>",
+                 "%0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>\n%1 = stablehlo.reshape %0 : (tensor<3x2xf32>) -> "
+                 "tensor<3x1x2xf32>\n"
+                 "%2 = stablehlo.transpose %1, dims = [2, 1, 0] : (tensor<3x1x2xf32>) -> tensor<2x1x3xf32>\n%r = stablehlo.reshape %2 : (tensor<2x1x3xf32>) -> "
+                 "tensor<2x3xf32>"),
+            "");
+  EXPECT_EQ(left("tensor<2x2xf32>",
+                 "%0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>\n"
+                 "%r = stablehlo.dot_general %a, %0, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>"),
+            "dot_general");
+}
+
 TEST(Canonicalize, Pieces) {
   EXPECT_EQ(left("tensor<1x1xf32>",
                  "%0 = stablehlo.slice %a [1:2, 0:3] : (tensor<2x3xf32>) -> tensor<1x3xf32>\n%r = stablehlo.slice %0 [0:1, 2:3] : (tensor<1x3xf32>) -> "

@@ -82,7 +82,7 @@ class Generator {
   }
 
   Value* step() {
-    switch (pick(12)) {
+    switch (pick(13)) {
       case 0:
         return unary(any());
       case 1:
@@ -101,9 +101,36 @@ class Generator {
         return pieces(any());
       case 10:
         return reduction(any());
+      case 11:
+        return product(any());
       default:
         return constant(any()->type);
     }
+  }
+
+  // A dot_general over whatever dims of another value fit.
+  Value* product(Value* x) {
+    Value* y = any();
+    if (!ir::is_integer(x->type.dtype) && x->type.dtype != DType::F32 && x->type.dtype != DType::F64) return nullptr;
+    if (y->type.dtype != x->type.dtype) y = x;
+    for (Value** side : {&x, &y}) {
+      Dims permutation((*side)->type.dims.size());
+      std::iota(permutation.begin(), permutation.end(), 0);
+      std::shuffle(permutation.begin(), permutation.end(), random_);
+      if (pick(2)) *side = builder_.transpose(*side, permutation);
+    }
+    ir::DotDims dims;
+    std::vector<bool> taken(y->type.dims.size());
+    for (size_t i = 0; i < x->type.dims.size(); ++i) {
+      size_t j = static_cast<size_t>(pick(static_cast<int>(taken.size()) + 1));
+      if (j >= taken.size() || taken[j] || y->type.dims[j] != x->type.dims[i]) continue;
+      taken[j] = true;
+      bool batch = pick(3) == 0;
+      (batch ? dims.lhs_batch : dims.lhs_contract).push_back(static_cast<int64_t>(i));
+      (batch ? dims.rhs_batch : dims.rhs_contract).push_back(static_cast<int64_t>(j));
+    }
+    size_t free = x->type.dims.size() + y->type.dims.size() - 2 * dims.lhs_contract.size() - dims.lhs_batch.size();
+    return free > 4 ? nullptr : builder_.dot(x, y, dims);
   }
 
   Value* unary(Value* x) {
