@@ -10,6 +10,7 @@ namespace thalweg::passes {
 namespace {
 
 using ir::Builder;
+using ir::Dims;
 using ir::DType;
 using ir::DTypeClass;
 using ir::Op;
@@ -161,7 +162,13 @@ Replacement simplify_parts(Builder&, Op& op) {
   return {};
 }
 
-// op(broadcast(x), broadcast(y)) is broadcast(op(x, y)) when both repeat in the same way: fewer elements to compute.
+// The broadcast behind a value that repeats one element everywhere; null when it is not such a value.
+const Op* scalar_broadcast(const Value* value) {
+  const Op* broadcast = made_by(value, OpCode::BroadcastInDim);
+  return broadcast && broadcast->operand(0)->type.size() == 1 ? broadcast : nullptr;
+}
+
+// op(broadcast(x), broadcast(y)) is broadcast(op(x, y)) when both repeat in the same way, or one is the same everywhere: fewer elements to compute.
 Replacement sink_broadcast(Builder& b, Op& op) {
   if (op.operands.empty() || op.results.size() != 1) return {};
   const Op* pattern = nullptr;
@@ -172,15 +179,21 @@ Replacement sink_broadcast(Builder& b, Op& op) {
       if (!uniform_of(operand)) return {};
       continue;
     }
-    if (!pattern) pattern = broadcast;
+    if (!pattern || scalar_broadcast(pattern->result())) pattern = broadcast;
+    if (scalar_broadcast(operand)) continue;
     if (broadcast->operand(0)->type.dims != pattern->operand(0)->type.dims || !(broadcast->attrs == pattern->attrs)) return {};
   }
   if (!pattern || pattern->operand(0)->type.size() >= op.result()->type.size()) return {};
-  const ir::Dims& small = pattern->operand(0)->type.dims;
+  const Dims& small = pattern->operand(0)->type.dims;
   std::vector<Value*> operands;
   for (Value* operand : op.operands) {
     const Op* broadcast = made_by(operand, OpCode::BroadcastInDim);
-    operands.push_back(broadcast ? broadcast->operand(0) : b.constant(splat_of(ir::tensor(operand->type.dtype, small), *uniform_of(operand))));
+    if (!broadcast)
+      operands.push_back(b.constant(splat_of(ir::tensor(operand->type.dtype, small), *uniform_of(operand))));
+    else if (broadcast->operand(0)->type.dims == small)
+      operands.push_back(broadcast->operand(0));
+    else
+      operands.push_back(b.broadcast(b.reshape(broadcast->operand(0), {}), small, {}));
   }
   Value* computed = b.make(op.code, std::move(operands), op.attrs, {ir::tensor(op.result()->type.dtype, small)})->result();
   return {b.broadcast(computed, op.result()->type.dims, pattern->attrs.ints("broadcast_dimensions"))};
