@@ -253,7 +253,7 @@ void Assembler::emit_commands() {
     if (step.is_kernel()) {
       KernelText text = kernel_text(step.parts);
       exec::KernelCommand command;
-      command.units = text.units, command.grain = 2;
+      command.name = text.name, command.units = text.units, command.grain = 2;
       for (const KernelPart& part : step.parts)
         for (const StepArg& arg : part.args) command.args.push_back(ref(arg.buffer));
       sources.push_back({text.name, text.text});

@@ -2,8 +2,10 @@
 #include "exec/program.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
+#include "exec/profile.h"
 #include "libs/cpu/blas.h"
 #include "libs/cpu/parallel.h"
 #include "support/error.h"
@@ -58,6 +60,22 @@ class Runner {
   void* const* slots_;
   std::vector<void*> args_;
 };
+
+std::string name_of(const Command& command) {
+  if (auto kernel = std::get_if<KernelCommand>(&command)) return "kernel " + kernel->name;
+  if (auto call = std::get_if<CallCommand>(&command)) return "call " + call->name;
+  const GemmCommand& g = std::get<GemmCommand>(command);
+  return "product " + std::to_string(g.a_offsets.size()) + " x " + std::to_string(g.m) + "x" + std::to_string(g.n) + "x" + std::to_string(g.k) + (g.trans_a ? " T" : " N") +
+         (g.trans_b ? "T" : "N");
+}
+
+void run_profiled(const Program& program, Runner& runner) {
+  for (const Command& command : program.commands) {
+    const auto start = std::chrono::steady_clock::now();
+    std::visit(runner, command);
+    profile(name_of(command), std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+}
 
 // What one launch keeps until its work has run.
 struct Launch {
@@ -143,6 +161,7 @@ LaunchResult ProgramExecutable::launch(runtime::Stream& stream, std::span<const 
 
 void run(const Program& program, void* const* slots) {
   Runner runner(slots);
+  if (profiling()) return run_profiled(program, runner);
   for (const Command& command : program.commands) std::visit(runner, command);
 }
 

@@ -19,6 +19,7 @@ struct Ref {
 
 // A generated kernel over [0, units), split over the pool in ranges of at least `grain` units.
 struct KernelCommand {
+  std::string name;
   void (*fn)(void* const* args, int64_t begin, int64_t end) = nullptr;
   int64_t units = 0, grain = 1;
   std::vector<Ref> args;
