@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "compiler/heavy.h"
-#include "passes/pass.h"
+#include "passes/decompose.h"
 #include "passes/pass.h"
 
 namespace thalweg::compiler {
@@ -17,5 +17,7 @@ std::shared_ptr<const exec::Executable> compile(std::unique_ptr<ir::Function> fu
   program.info.compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return exec::make_executable(std::move(program));
 }
+
+void make_portable(ir::Function& function) { passes::decompose(function); }
 
 }  // namespace thalweg::compiler

@@ -19,4 +19,7 @@ struct Options {
 // compiled. Thread-safe.
 std::shared_ptr<const exec::Executable> compile(std::unique_ptr<ir::Function> function, const Options& options = {}, const ir::Module* module = nullptr);
 
+// Replaces Thalweg's own composites by their decompositions, so that the text of `function` is plain StableHLO.
+void make_portable(ir::Function& function);
+
 }  // namespace thalweg::compiler

@@ -1,6 +1,5 @@
 // Rows of activations and losses with their gradients.
 #include <cmath>
-#include <numbers>
 
 #include "lazy/emit.h"
 #include "lazy/rows.h"
@@ -35,34 +34,20 @@ Values tanh_backward(Lowering& l) {
   return {mul(l.b, grad, sub(l.b, like(l.b, y, 1), square(l.b, y)))};
 }
 
-constexpr double kTanhScale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
-constexpr double kCubic = 0.044715;
-
-Values gelu_row(Lowering& l) {
-  Builder& b = l.b;
-  V x = l.in(0);
-  if (l.string(1) == "tanh") {
-    V inner = mul(b, add(b, x, mul(b, mul(b, square(b, x), x), kCubic)), kTanhScale);
-    return {mul(b, mul(b, x, 0.5), add(b, b.unary(OpCode::Tanh, inner), 1))};
-  }
-  return {mul(b, mul(b, x, 0.5), add(b, b.unary(OpCode::Erf, mul(b, x, std::numbers::sqrt2 / 2)), 1))};
+ir::Attributes approximation(Lowering& l, size_t arg) {
+  ir::Attributes config;
+  config.set("approximate", l.string(arg));
+  return config;
 }
 
-Values gelu_backward(Lowering& l) {
-  Builder& b = l.b;
-  V grad = l.in(0), x = l.in(1);
-  if (l.string(2) == "tanh") {
-    V square_x = square(b, x);
-    V inner = mul(b, mul(b, x, add(b, mul(b, square_x, kCubic), 1)), kTanhScale);
-    V t = b.unary(OpCode::Tanh, inner);
-    V slope = mul(b, add(b, mul(b, square_x, 3 * kCubic), 1), kTanhScale);
-    V left = mul(b, add(b, t, 1), 0.5);
-    V right = mul(b, mul(b, mul(b, x, 0.5), sub(b, like(b, t, 1), square(b, t))), slope);
-    return {mul(b, grad, add(b, left, right))};
-  }
-  V cdf = mul(b, add(b, b.unary(OpCode::Erf, mul(b, x, std::numbers::sqrt2 / 2)), 1), 0.5);
-  V pdf = mul(b, b.unary(OpCode::Exponential, mul(b, square(b, x), -0.5)), std::numbers::inv_sqrtpi / std::numbers::sqrt2);
-  return {mul(b, grad, add(b, cdf, mul(b, x, pdf)))};
+Values gelu_row(Lowering& l) {  // self, approximate
+  V x = l.in(0);
+  return l.b.composite("thalweg.gelu", {x}, {x->type}, approximation(l, 1));
+}
+
+Values gelu_backward(Lowering& l) {  // grad_output, self, approximate
+  V grad = l.in(0);
+  return l.b.composite("thalweg.gelu_grad", {grad, l.in(1)}, {grad->type}, approximation(l, 2));
 }
 
 Values silu_row(Lowering& l) {

@@ -41,36 +41,36 @@ V normalized_gradient(Builder& b, V g, V normalized, V rstd, const Dims& dims) {
   return mul(b, spread(b, rstd, shape, dims), sub(b, sub(b, g, mean_g), mul(b, normalized, mean_gy)));
 }
 
-Dims last_dims(const Dims& shape, size_t count) {
-  Dims dims;
-  for (size_t i = shape.size() - count; i < shape.size(); ++i) dims.push_back(static_cast<int64_t>(i));
-  return dims;
-}
+// The shape of what is left after normalizing from dim `axis` on.
+Dims outer_shape(const Dims& shape, size_t axis) { return Dims(shape.begin(), shape.begin() + static_cast<int64_t>(axis)); }
 
 Values layer_norm_row(Lowering& l) {  // input, normalized_shape, weight?, bias?, eps → out, mean, rstd
   Builder& b = l.b;
   V x = wide(l, 0);
-  const Dims shape = x->type.dims, dims = last_dims(shape, l.ints(1).size());
-  Statistics s = statistics(b, x, dims);
-  V rstd = inverse_deviation(b, s.variance, l.real(4));
-  V y = mul(b, sub(b, x, spread(b, s.mean, shape, dims)), spread(b, rstd, shape, dims));
-  if (V w = optional_wide(l, 2, x->type.dtype)) y = mul(b, y, b.broadcast(w, shape, dims));
-  if (V c = optional_wide(l, 3, x->type.dtype)) y = add(b, y, b.broadcast(c, shape, dims));
-  return {y, b.reshape(s.mean, l.shape(1)), b.reshape(rstd, l.shape(2))};
+  const size_t axis = x->type.dims.size() - l.ints(1).size();
+  Values operands{x};
+  if (l.has(2)) operands.push_back(optional_wide(l, 2, x->type.dtype));
+  else if (l.has(3)) operands.push_back(b.splat(ir::tensor(x->type.dtype, l.ints(1)), 1));
+  if (l.has(3)) operands.push_back(optional_wide(l, 3, x->type.dtype));
+  ir::Attributes config;
+  config.set("axis", static_cast<int64_t>(axis));
+  config.set("eps", l.real(4));
+  const ir::Type row = ir::tensor(x->type.dtype, outer_shape(x->type.dims, axis));
+  Values y = b.composite("thalweg.layer_norm", operands, {x->type, row, row}, std::move(config));
+  return {y[0], b.reshape(y[1], l.shape(1)), b.reshape(y[2], l.shape(2))};
 }
 
 Values layer_norm_backward_row(Lowering& l) {  // grad_out, input, normalized_shape, mean, rstd, weight?, bias?, output_mask
   Builder& b = l.b;
   V g = wide(l, 0), x = wide(l, 1);
-  const Dims shape = x->type.dims, dims = last_dims(shape, l.ints(2).size()), outer = other_dims(x->type.rank(), dims);
-  Dims outer_shape;
-  for (int64_t d : outer) outer_shape.push_back(shape[static_cast<size_t>(d)]);
-  V m = b.reshape(wide(l, 3), outer_shape), rstd = b.reshape(wide(l, 4), outer_shape);
-  V normalized = mul(b, sub(b, x, spread(b, m, shape, dims)), spread(b, rstd, shape, dims));
-  V weighted = g;
-  if (V w = optional_wide(l, 5, x->type.dtype)) weighted = mul(b, g, b.broadcast(w, shape, dims));
-  V weight_grad = sum(b, mul(b, g, normalized), outer), bias_grad = sum(b, g, outer);
-  return masked(l, 7, {normalized_gradient(b, weighted, normalized, rstd, dims), weight_grad, bias_grad});
+  const Dims shape = x->type.dims;
+  const size_t axis = shape.size() - l.ints(2).size();
+  Values operands{g, x, b.reshape(wide(l, 3), outer_shape(shape, axis)), b.reshape(wide(l, 4), outer_shape(shape, axis))};
+  if (l.has(5)) operands.push_back(optional_wide(l, 5, x->type.dtype));
+  ir::Attributes config;
+  config.set("axis", static_cast<int64_t>(axis));
+  const ir::Type inner = ir::tensor(x->type.dtype, l.ints(2));
+  return masked(l, 7, b.composite("thalweg.layer_norm_grad", operands, {x->type, inner, inner}, std::move(config)));
 }
 
 // Group norm works on [N, groups, C / groups, HW].

@@ -145,13 +145,22 @@ Values vector_norm(Lowering& l) {  // self, ord, dim?, keepdim, dtype?
   return {shaped(l, norm)};
 }
 
-Values softmax_row(Lowering& l) {  // self, dim, half_to_float
-  Builder& b = l.b;
+// A composite along one dim of argument 0: self, dim, half_to_float.
+V composite_along(Lowering& l, const char* name) {
   V x = operand(l);
-  const Dims dims = normal_dims({l.integer(1)}, x->type.rank()), shape = x->type.dims;
-  if (x->type.rank() == 0) return {like(b, x, 1)};
-  V e = b.unary(OpCode::Exponential, sub(b, x, spread(b, b.max(x, dims), shape, dims)));
-  return {div(b, e, spread(b, sum(b, e, dims), shape, dims))};
+  ir::Attributes config;
+  config.set("dim", normal_dims({l.integer(1)}, x->type.rank())[0]);
+  return l.b.composite(name, {x}, {x->type}, std::move(config))[0];
+}
+
+Values softmax_row(Lowering& l) {
+  if (l.t(0)->type.rank() == 0) return {like(l.b, operand(l), 1)};
+  return {composite_along(l, "thalweg.softmax")};
+}
+
+Values log_softmax_row(Lowering& l) {
+  if (l.t(0)->type.rank() == 0) return {like(l.b, operand(l), 0)};
+  return {composite_along(l, "thalweg.log_softmax")};
 }
 
 // softmax whose rows of nothing but -inf (all keys masked) are zeros instead of NaN: _safe_softmax(self, dim, dtype).
@@ -166,16 +175,6 @@ Values safe_softmax_row(Lowering& l) {
   V total = sum(b, e, dims);
   V divisor = b.select(b.compare(Comparison::EQ, total, like(b, total, 0)), like(b, total, 1), total);
   return {div(b, e, spread(b, divisor, shape, dims))};
-}
-
-Values log_softmax_row(Lowering& l) {
-  Builder& b = l.b;
-  V x = operand(l);
-  const Dims dims = normal_dims({l.integer(1)}, x->type.rank()), shape = x->type.dims;
-  if (x->type.rank() == 0) return {like(b, x, 0)};
-  V centered = sub(b, x, spread(b, b.max(x, dims), shape, dims));
-  V total = b.unary(OpCode::Log, sum(b, b.unary(OpCode::Exponential, centered), dims));
-  return {sub(b, centered, spread(b, total, shape, dims))};
 }
 
 Values softmax_backward(Lowering& l) {  // grad, output, dim, input_dtype

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "compiler/compiler.h"
 #include "ir/printer.h"
 #include "lazy/session_state.h"
 #include "runtime/cpu/cpu_device.h"
@@ -405,6 +406,7 @@ std::string Session::pending_text() {
   if (trace.pending.empty()) return "";
   ir::Module module;
   module.functions.push_back(lower(collect(trace.pending, state_->nan_guard), state_->nan_guard).function);
+  compiler::make_portable(*module.functions.back());
   return ir::print(module);
 }
 
