@@ -32,3 +32,13 @@ if(THALWEG_TESTS AND EXISTS ${_programs} AND THALWEG_SUITE_PYTHON)
     set_tests_properties(stablehlo_suite.${_device} PROPERTIES TIMEOUT 600 PROCESSORS 2)
   endforeach()
 endif()
+
+# libFuzzer targets; need Clang as the compiler.
+option(THALWEG_FUZZ "Build the fuzzers (needs CMAKE_CXX_COMPILER=clang++)" OFF)
+if(THALWEG_FUZZ)
+  file(GLOB _sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ir/*.cpp ${CMAKE_SOURCE_DIR}/src/support/*.cpp)
+  add_executable(parser_fuzzer tests/fuzz/parser_fuzzer.cpp ${_sources})
+  target_include_directories(parser_fuzzer PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
+  target_compile_options(parser_fuzzer PRIVATE -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined)
+  target_link_options(parser_fuzzer PRIVATE -fsanitize=fuzzer,address,undefined)
+endif()

@@ -1,6 +1,7 @@
 // Shape rules: one small function an op, found through a table; each checks its op and gives the result types.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -57,9 +58,21 @@ int64_t checked_size(const OpView& op, const Dims& dims);
 std::string to_string(const Dims& dims);
 // The types a region returns; Error(Verify) when it has no terminator.
 std::vector<Type> region_results(const OpView& op, size_t region);
-// Size of one dimension after dilation.
-inline int64_t dilated(int64_t size, int64_t dilation) { return size == 0 ? 0 : (size - 1) * dilation + 1; }
+// Sums and products that stop at the ends of int64 instead of wrapping, so that absurd attributes give absurd sizes, which are then refused.
+inline int64_t bounded_sum(int64_t a, int64_t b) {
+  int64_t sum;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return a > 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
+}
+// The product of a size and a positive factor.
+inline int64_t bounded_product(int64_t size, int64_t factor) {
+  int64_t product;
+  return __builtin_mul_overflow(size, factor, &product) ? std::numeric_limits<int64_t>::max() : product;
+}
+// Size of one dimension after dilation, and after padding.
+inline int64_t dilated(int64_t size, int64_t dilation) { return size == 0 ? 0 : bounded_sum(bounded_product(size - 1, dilation), 1); }
+inline int64_t padded_size(int64_t low, int64_t size, int64_t high) { return bounded_sum(bounded_sum(low, size), high); }
 // Number of window positions along one dimension.
-inline int64_t window_positions(int64_t padded, int64_t window, int64_t stride) { return padded < window || padded == 0 ? 0 : (padded - window) / stride + 1; }
+inline int64_t window_positions(int64_t padded, int64_t window, int64_t stride) { return padded < window || padded <= 0 ? 0 : (padded - window) / stride + 1; }
 
 }  // namespace thalweg::ir

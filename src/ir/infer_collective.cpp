@@ -55,7 +55,8 @@ Types all_to_all(const OpView& op) {
     require(count > 0 && type.dims[static_cast<size_t>(split)] % count == 0, op, "the split dimension is not divisible by the count: ", to_string(type),
             ", count: ", count);
     type.dims[static_cast<size_t>(split)] /= count;
-    type.dims[static_cast<size_t>(concat)] *= count;
+    type.dims[static_cast<size_t>(concat)] = bounded_product(type.dims[static_cast<size_t>(concat)], count);
+    checked_size(op, type.dims);
   }
   return types;
 }

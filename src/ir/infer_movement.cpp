@@ -130,7 +130,7 @@ Types pad(const OpView& op) {
   require(low.size() == rank && high.size() == rank && interior.size() == rank, op, "low, high and interior need one number a dimension; rank: ", rank);
   for (size_t i = 0; i < rank; ++i) {
     require(interior[i] >= 0, op, "interior padding is negative: ", to_string(interior));
-    const int64_t size = low[i] + dilated(result.dims[i], interior[i] + 1) + high[i];
+    const int64_t size = padded_size(low[i], dilated(result.dims[i], bounded_sum(interior[i], 1)), high[i]);
     require(size >= 0, op, "padding removes more than there is; dimension: ", i, ", result size: ", size);
     result.dims[i] = size;
   }
@@ -165,7 +165,7 @@ Types slice(const OpView& op) {
   for (size_t i = 0; i < rank; ++i) {
     require(start[i] >= 0 && start[i] <= limit[i] && limit[i] <= result.dims[i] && stride[i] > 0, op, "slice out of range; operand: ", to_string(op.type(0)),
             ", dimension: ", i, ", start: ", start[i], ", limit: ", limit[i], ", stride: ", stride[i]);
-    result.dims[i] = (limit[i] - start[i] + stride[i] - 1) / stride[i];
+    result.dims[i] = (limit[i] - start[i]) / stride[i] + ((limit[i] - start[i]) % stride[i] != 0);
   }
   return {{result}};
 }

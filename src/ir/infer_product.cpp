@@ -60,10 +60,10 @@ Types convolution(const OpView& op) {
   require_layout(op, "output", input, d.output_batch, d.output_feature, d.output_spatial);
   require(d.feature_groups >= 1 && d.batch_groups >= 1 && (d.feature_groups == 1 || d.batch_groups == 1), op,
           "group counts must be positive and one of them 1: ", d.feature_groups, " and ", d.batch_groups);
-  require(at(input, d.input_feature) == at(kernel, d.kernel_input) * d.feature_groups, op,
+  require(at(input, d.input_feature) == bounded_product(at(kernel, d.kernel_input), d.feature_groups), op,
           "input features are not kernel input features times groups; input: ", to_string(input), ", kernel: ", to_string(kernel),
           ", groups: ", d.feature_groups);
-  require(at(kernel, d.kernel_output) % (d.feature_groups * d.batch_groups) == 0, op,
+  require(at(kernel, d.kernel_output) % bounded_product(d.feature_groups, d.batch_groups) == 0, op,
           "output features are not divisible by groups; kernel: ", to_string(kernel));
   require(at(input, d.input_batch) % d.batch_groups == 0, op, "batch is not divisible by batch groups; input: ", to_string(input));
   Type result = tensor(op.declared && !op.declared->empty() ? op.declared->front().dtype : input.dtype);
@@ -73,7 +73,7 @@ Types convolution(const OpView& op) {
   for (size_t i = 0; i < d.input_spatial.size(); ++i) {
     require(d.stride.size() > i && d.lhs_dilation.size() > i && d.rhs_dilation.size() > i && d.stride[i] > 0 && d.lhs_dilation[i] > 0 && d.rhs_dilation[i] > 0,
             op, "strides and dilations need one positive number a spatial dimension");
-    const int64_t padded = d.pad_low[i] + dilated(at(input, d.input_spatial[i]), d.lhs_dilation[i]) + d.pad_high[i];
+    const int64_t padded = padded_size(d.pad_low[i], dilated(at(input, d.input_spatial[i]), d.lhs_dilation[i]), d.pad_high[i]);
     result.dims[static_cast<size_t>(d.output_spatial[i])] = window_positions(padded, dilated(at(kernel, d.kernel_spatial[i]), d.rhs_dilation[i]), d.stride[i]);
   }
   return {{result}};

@@ -52,7 +52,7 @@ Dims windowed(const OpView& op, const Type& input, const Window& w) {
   }
   Dims dims;
   for (size_t i = 0; i < rank; ++i) {
-    const int64_t padded = w.pad_low[i] + dilated(input.dims[i], w.base_dilation[i]) + w.pad_high[i];
+    const int64_t padded = padded_size(w.pad_low[i], dilated(input.dims[i], w.base_dilation[i]), w.pad_high[i]);
     dims.push_back(window_positions(padded, dilated(w.size[i], w.window_dilation[i]), w.stride[i]));
   }
   return dims;

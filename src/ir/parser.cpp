@@ -117,7 +117,7 @@ void Parser::function_arguments(Function& function) {
     function.arg_attrs.emplace_back();
     if (lexer_.peek().is('{')) {
       function.arg_attrs.back() = attribute_dictionary();
-      any = true;
+      any = any || !function.arg_attrs.back().empty();
     }
     skip_location();
   }
@@ -136,7 +136,7 @@ std::vector<Type> Parser::function_results(Function& function) {
     function.result_attrs.emplace_back();
     if (lexer_.peek().is('{')) {
       function.result_attrs.back() = attribute_dictionary();
-      any = true;
+      any = any || !function.result_attrs.back().empty();
     }
   }
   if (!any) function.result_attrs.clear();

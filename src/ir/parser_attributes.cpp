@@ -1,6 +1,7 @@
 // Attributes and types as text.
 #include <charconv>
 
+#include "ir/float_formats.h"
 #include "ir/parser_state.h"
 
 namespace thalweg::ir {
@@ -151,6 +152,7 @@ Attribute Parser::number() {
     const auto [end, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
     if (error == std::errc::result_out_of_range) value = std::strtod(std::string(token.text).c_str(), nullptr);
   }
+  if (dtype) value = decode_float(*dtype, encode_float(*dtype, value));  // what the type holds of it
   return Attribute(value, type_text == "f64" ? std::string() : type_text);
 }
 

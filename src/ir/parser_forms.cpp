@@ -100,7 +100,7 @@ void Parser::constant_form(Draft& draft) {
     return;
   }
   const size_t begin = lexer_.peek().begin;
-  lexer_.expect(TokenKind::Word, "'dense<…>'");
+  if (!lexer_.accept_word("dense_resource")) lexer_.fail_expected("'dense<…>'");
   if (!lexer_.peek().is('<')) lexer_.fail_expected("'<'");
   lexer_.take_balanced();
   draft.attrs.set("value", raw(begin, lexer_.peek().begin));

@@ -429,10 +429,20 @@ class Printer {
 
   void composite(const Op& op) {
     const std::string& composite_name = op.attrs.string("name");
-    if (composite_name.starts_with("chlo.") && !op.attrs.has("decomposition")) return chlo(op, composite_name);
+    if (has_chlo_form(op, composite_name)) return chlo(op, composite_name);
     out_ += "stablehlo.composite " + quoted(composite_name) + (op.operands.empty() ? "" : " ") + uses(op);
     attributes(op, {"name"});
     out_ += " : " + function_type(op);
+  }
+
+  // What the parser makes of one of CHLO's own ops.
+  static bool has_chlo_form(const Op& op, const std::string& composite_name) {
+    const bool named =
+        composite_name.starts_with("chlo.") && composite_name != "chlo.erf" && composite_name.size() > 5 &&
+        std::all_of(composite_name.begin() + 5, composite_name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+    const Attribute* options = op.attrs.find("composite_attributes");
+    return named && !op.operands.empty() && !op.results.empty() && op.attrs.size() == 2 && options &&
+           std::holds_alternative<std::shared_ptr<const Attributes>>(options->value) && options->type.empty();
   }
 
   // CHLO's own op: operands and their types, then the result types.

@@ -61,9 +61,22 @@ class Verifier {
       require_return(*region, op_name);
       block(*region);
     }
-    if (op.code == OpCode::Call) return call(op);
-    if (op.code == OpCode::Composite && op.attrs.has("decomposition")) require_callee(op, op.attrs.string("decomposition"));
+    try {
+      if (op.code == OpCode::Call) return call(op);
+      required_attributes(op);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Internal) throw;
+      fail(op, op_name + ": " + error.what());  // a missing or mistyped attribute
+    }
     shapes(op, op_name);
+  }
+
+  // Attributes that no shape rule reads.
+  void required_attributes(const Op& op) const {
+    if (op.code == OpCode::CustomCall) op.attrs.string("call_target_name");
+    if (op.code != OpCode::Composite) return;
+    op.attrs.string("name");
+    if (op.attrs.has("decomposition")) require_callee(op, op.attrs.string("decomposition"));
   }
 
   void shapes(const Op& op, const std::string& op_name) const {
