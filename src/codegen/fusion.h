@@ -30,6 +30,7 @@ struct FusionResult {
   std::unordered_set<const ir::Value*> buffers;
 };
 
+// Divides the function into nests and into works that are not nests; the function must stay as it is while the result is in use.
 FusionResult fuse(const ir::Function& function, const FusionOptions& options);
 
 // True for a constant that lies in a buffer instead of in the text.

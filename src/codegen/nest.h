@@ -20,6 +20,7 @@ struct NestSpace {
   std::vector<std::pair<int64_t, DimRole>> dims;
   bool flexible = false;  // elementwise only: any space of as many elements will do
 
+  // Number of elements: of the whole space, and of the dimensions of one role.
   int64_t size() const;
   int64_t size(DimRole role) const;
   bool has(DimRole role) const { return size_of_roles(role) > 0; }

@@ -71,6 +71,7 @@ void run(const Program& program, void* const* slots);
 // Runs a program inside another one: arguments and outputs are given by address, the arena is taken from the heap.
 void run_nested(const Program& program, void* const* arguments, void* const* outputs);
 
+// The executable that launches the program.
 std::shared_ptr<const Executable> make_executable(Program program);
 
 }  // namespace thalweg::exec

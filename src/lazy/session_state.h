@@ -84,6 +84,7 @@ struct Session::State {
   void retire_oldest();
   [[noreturn]] void fail(const Error& error);
 
+  // Adds to a counter, and a duration to a timer, of the metrics report.
   void count(const char* name, int64_t by = 1);
   void time(const char* name, double seconds);
 };
