@@ -29,7 +29,9 @@ if(THALWEG_TESTS AND EXISTS ${_programs} AND THALWEG_SUITE_PYTHON)
   endif()
   foreach(_device ${_devices})
     add_test(NAME stablehlo_suite.${_device} COMMAND ${THALWEG_SUITE_PYTHON} ${CMAKE_SOURCE_DIR}/tools/stablehlo_suite ${_programs} --device ${_device} --thalweg $<TARGET_FILE:thalweg_cli>)
-    set_tests_properties(stablehlo_suite.${_device} PROPERTIES TIMEOUT 600 PROCESSORS 2)
+    add_test(NAME stablehlo_suite.${_device}.constants
+             COMMAND ${THALWEG_SUITE_PYTHON} ${CMAKE_SOURCE_DIR}/tools/stablehlo_suite ${_programs} --device ${_device} --constants --thalweg $<TARGET_FILE:thalweg_cli>)
+    set_tests_properties(stablehlo_suite.${_device} stablehlo_suite.${_device}.constants PROPERTIES TIMEOUT 600 PROCESSORS 2)
   endforeach()
 endif()
 

@@ -128,11 +128,11 @@ std::vector<passes::Pass> pipeline_of(const std::string& names) {
 }
 
 // One test program, judged: status, ULP and reason.
-std::string judged(const std::string& path, const std::string& device) {
+std::string judged(const std::string& path, const std::string& device, bool keep_constants) {
   double ulp = 0;
   std::ostringstream line;
   try {
-    const TestProgram program = take_apart(load_program(path));
+    const TestProgram program = take_apart(load_program(path), keep_constants);
     const std::vector<ir::Literal> results = make_engine(*program.module, device)->run(program.inputs);
     const std::string failed = program.checks.empty() ? "the program holds no check" : failed_check(program, results, ulp);
     line << (failed.empty() ? "passed" : "failed") << '\t' << ulp << '\t' << failed;
@@ -212,11 +212,11 @@ int opt_command(std::span<const std::string> given) {
 }
 
 int judge_command(std::span<const std::string> given) {
-  const Arguments arguments(given, {"--device"}, {}, false);
+  const Arguments arguments(given, {"--device"}, {"--constants"}, false);
   const std::string device = arguments.value("--device", "interpreter");
   for (std::string path; std::getline(std::cin, path);) {
     const auto start = Clock::now();
-    const std::string line = judged(path, device);
+    const std::string line = judged(path, device, arguments.has("--constants"));
     const size_t tab = line.find('\t', line.find('\t') + 1);
     std::cout << line.substr(0, tab) << '\t' << seconds_since(start) << line.substr(tab) << std::endl;
   }

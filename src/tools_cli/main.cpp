@@ -15,7 +15,7 @@ constexpr const char* kUsage = R"(usage: thalweg COMMAND …
       parses and verifies
   opt FILE.mlir [--passes NAME,…] [--print-after-each]
       prints the program after the passes: inline, decompose, canonicalize, fold, cse, dce; without --passes: what every compile does first
-  judge [--device interpreter|cpu]
+  judge [--device interpreter|cpu] [--constants]
       judges the test programs named on stdin; see tools/stablehlo_suite
   random [--count N] [--seed S] [--ops K] [--device cpu|passes] [--keep-going]
       compares random programs with the interpreter, bit for bit, and shrinks those that differ; prints the seed of each

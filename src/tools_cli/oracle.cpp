@@ -41,7 +41,7 @@ Check rule_of(const Op& op) {
 
 class Surgeon {
  public:
-  explicit Surgeon(ir::Module& module) : module_(module), main_(module.main()) {}
+  Surgeon(ir::Module& module, bool keep_constants) : module_(module), main_(module.main()), keep_constants_(keep_constants) {}
 
   void run(TestProgram& program) {
     evaluate_calls();
@@ -65,7 +65,7 @@ class Surgeon {
     if (program.checks.empty()) return;
     std::erase_if(main_.body.ops, [](const auto& op) { return is_check(*op); });
     main_.body.ops.back()->operands = results;
-    parameters(program);
+    if (!keep_constants_) parameters(program);
     main_.result_attrs.clear();
     main_.arg_attrs.clear();
   }
@@ -106,15 +106,16 @@ class Surgeon {
 
   ir::Module& module_;
   ir::Function& main_;
+  bool keep_constants_;
   std::unordered_map<const Value*, ir::LiteralPtr> known_;
 };
 
 }  // namespace
 
-TestProgram take_apart(std::unique_ptr<ir::Module> module) {
+TestProgram take_apart(std::unique_ptr<ir::Module> module, bool keep_constants) {
   TestProgram program;
   program.module = std::move(module);
-  Surgeon(*program.module).run(program);
+  Surgeon(*program.module, keep_constants).run(program);
   return program;
 }
 

@@ -27,7 +27,8 @@ struct TestProgram {
 };
 
 // Calls without arguments (@inputs, @expected) are run once by the interpreter and become parameters or expected values; check.* calls leave the program.
-// A program without checks comes back with its own results and parameters.
-TestProgram take_apart(std::unique_ptr<ir::Module> module);
+// A program without checks comes back with its own results and parameters. With `keep_constants` the calls stay and nothing becomes a parameter, so that a
+// compiler sees constants.
+TestProgram take_apart(std::unique_ptr<ir::Module> module, bool keep_constants = false);
 
 }  // namespace thalweg::tools_cli
