@@ -12,7 +12,6 @@ namespace thalweg::compiler {
 std::shared_ptr<const exec::Executable> compile(std::unique_ptr<ir::Function> function, const Options& options, const ir::Module* module) {
   const auto start = std::chrono::steady_clock::now();
   passes::simplify(*function, module);
-  passes::simplify(*function, module);
   exec::Program program = compile_program(std::move(function), options, module);
   program.info.compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return exec::make_executable(std::move(program));
