@@ -137,7 +137,7 @@ def _capturable_devices() -> None:
 
 def _lacks_seed() -> bool:
     # Asked of the source: calling it would seed every CUDA device of the process.
-    return "xla" not in torch.random._manual_seed_impl.__code__.co_names
+    return not {"xla", "device_module"} & set(torch.random._manual_seed_impl.__code__.co_names)
 
 
 @_patch("manual_seed", "torch.manual_seed and torch.seed do not reach xla", _lacks_seed)
@@ -161,12 +161,16 @@ def _manual_seed() -> None:
     _rebind(old_seed.__name__, old_seed, seed)
 
 
-@_patch("fork_rng", "torch.random.fork_rng forks CUDA's state but not xla's", lambda: "xla" not in torch.random.fork_rng.__wrapped__.__code__.co_names)
+def _lacks_fork() -> bool:
+    return not {"xla", "device_module"} & set(torch.random.fork_rng.__wrapped__.__code__.co_names)
+
+
+@_patch("fork_rng", "torch.random.fork_rng forks CUDA's state but not xla's", _lacks_fork)
 def _fork_rng() -> None:
     old = torch.random.fork_rng
 
-    @functools.wraps(old)
     @contextlib.contextmanager
+    @functools.wraps(old)
     def fork_rng(devices: Any = None, enabled: bool = True, *args: Any, **kwargs: Any) -> Iterator[None]:
         state = device_module.get_rng_state() if enabled and devices is None and not device_module._is_in_bad_fork() else None
         try:

@@ -118,7 +118,7 @@ FALLBACKS = {
     "quantile": (lambda x: torch.quantile(x, 0.3, dim=1), (4, 6)),
     "mask": (lambda x: x[x > 0], (4, 6)),
     "nonzero": (lambda x: torch.nonzero(x > 0), (4, 6)),
-    "index_put": (lambda x: x.index_put_((torch.tensor([0, 2], device=x.device),), x[1], accumulate=True), (4, 6)),
+    "index_put": (lambda x: x.index_put_((torch.tensor([0, 2], device=x.device),), x[1].clone(), accumulate=True), (4, 6)),
     "unique": (lambda x: torch.unique(x.round(), return_counts=True), (4, 6)),
     "cumsum": (lambda x: x.cumsum(1), (4, 6)),
     "sort": (lambda x: x.sort(dim=1, stable=True), (4, 6)),
