@@ -23,6 +23,7 @@ constexpr size_t kMembers = 48, kArgs = 64;
 struct Group {
   std::vector<int> nodes;
   NestSpace space;
+  int divisions = -1;  // of its nest; -1: not known yet
 };
 
 // One value (or all results of one op) that needs computing into a buffer.
@@ -50,6 +51,7 @@ class Fuser {
   void merge_producers();
   void merge_siblings();
   bool try_merge(int a, int b);
+  int divisions(int group);
   bool path_between(int from, int to) const;
   std::optional<NestSpace> joined_space(const NestSpace& a, const NestSpace& b) const;
   Nest nest_of(const std::vector<int>& nodes, const NestSpace& space) const;
@@ -220,7 +222,7 @@ void Fuser::make_groups() {
   for (size_t n = 0; n < nodes_.size(); ++n) {
     Node& node = nodes_[n];
     node.group = static_cast<int>(groups_.size());
-    Group group{{static_cast<int>(n)}, {}};
+    Group group{{static_cast<int>(n)}, {}, -1};
     if (!node.heavy) {
       const ir::Value* value = node.values[0];
       group.space = is_pullable(*node.op) ? flexible_space(value->type.size()) : node.op->code == OpCode::Reduce ? reduce_space(*node.op) : contraction_space(*node.op);
@@ -279,6 +281,12 @@ Nest Fuser::nest_of(const std::vector<int>& nodes, const NestSpace& space) const
   return nest;
 }
 
+int Fuser::divisions(int group) {
+  Group& g = groups_[group];
+  if (g.divisions < 0) g.divisions = write_nest(nest_of(g.nodes, g.space), [this](const ir::Value* v) { return is_buffer(v); }).divisions;
+  return g.divisions;
+}
+
 bool Fuser::try_merge(int a, int b) {
   if (a == b || groups_[a].nodes.empty() || groups_[b].nodes.empty()) return false;
   if (nodes_[groups_[a].nodes[0]].heavy || nodes_[groups_[b].nodes[0]].heavy) return false;
@@ -292,12 +300,13 @@ bool Fuser::try_merge(int a, int b) {
   std::sort(nodes.begin(), nodes.end());
   try {
     NestCode code = write_nest(nest_of(nodes, *space), [this](const ir::Value* v) { return is_buffer(v); });
-    if (code.args.size() > kArgs) return false;
+    // Loops that fit one group must not make the other one divide.
+    if (code.args.size() > kArgs || (code.divisions > 0 && code.divisions > divisions(a) + divisions(b))) return false;
+    for (int n : groups_[b].nodes) nodes_[n].group = a;
+    groups_[a] = {nodes, *space, code.divisions};
   } catch (const NotFusable&) {
     return false;
   }
-  for (int n : groups_[b].nodes) nodes_[n].group = a;
-  groups_[a] = {nodes, *space};
   groups_[b].nodes.clear();
   return true;
 }

@@ -103,6 +103,7 @@ std::pair<Index, Index> IndexSpace::div_mod(const Index& index, int64_t n) {
     int64_t block = n / c;
     if (extent > block && extent % block == 0) requests_.emplace(atom.base, atom.unit * block);
   }
+  ++divisions_;
   std::string inner = "(" + text(rest) + ")";
   int d = depth(rest);
   Index quotient = whole + var(opaque("(" + inner + "/" + std::to_string(n) + ")", std::max<int64_t>(low, 0) / n, std::max<int64_t>(high, 0) / n, d));

@@ -59,10 +59,13 @@ class IndexSpace {
   std::vector<Index> unflatten(const Index& linear, const std::vector<int64_t>& dims);
 
   const std::set<std::pair<int, int64_t>>& requests() const { return requests_; }
+  // How many divisions were left to run time.
+  int divisions() const { return divisions_; }
 
  private:
   std::set<std::pair<int, int64_t>> requests_;
   std::map<std::string, int> by_text_;
+  int divisions_ = 0;
 };
 
 // Row-major linear index of `indices` in `dims`.

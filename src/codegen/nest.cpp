@@ -519,6 +519,7 @@ NestCode Writer::write() {
     code_.units = outer * blocks_;
   }
   code_.body = text + invariant + arrays_ + "for (int64_t u = begin; u < end; ++u) {\n" + unit + "}\n";
+  code_.divisions = space_.divisions();
   const double statements = static_cast<double>(std::count(row.begin(), row.end(), ';'));
   code_.unit_cost = static_cast<double>(outer) * static_cast<double>(inner_size) / static_cast<double>(std::max<int64_t>(1, code_.units)) * std::max(1.0, statements / 2);
   if (stages_ > 1 || columns_ || reduces_)

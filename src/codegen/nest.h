@@ -71,6 +71,7 @@ struct NestCode {
   std::vector<NestPartial> partials;
   int64_t units = 0;
   double unit_cost = 1;  // about the scalar operations in one unit
+  int divisions = 0;     // index divisions left to run time: loops that do not fit all members
 };
 
 // Raised when members cannot share a nest: one reads another at a different place.

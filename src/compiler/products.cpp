@@ -2,6 +2,8 @@
 #include "compiler/products.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "codegen/expression.h"
 #include "compiler/rewrite.h"
@@ -151,25 +153,45 @@ std::vector<int64_t> batch_offsets(const OperandView& view) {
   return offsets;
 }
 
-// The operand as BLAS can read it, made contiguous by an explicit transpose when its own layout cannot be used.
 std::optional<OperandView> usable_view(const ir::Value* operand, const Roles& roles, bool free_is_rows, const std::unordered_set<const ir::Value*>& forced) {
   std::optional<OperandView> view = Tracer(forced).trace(operand, roles);
   if (view && layout_of(*view, free_is_rows)) return view;
   return {};
 }
 
-ir::Value* contiguous(ir::Builder& builder, ir::Value* operand, Roles& roles) {
-  ir::Dims permutation = roles.batch;
-  permutation.insert(permutation.end(), roles.free.begin(), roles.free.end());
-  permutation.insert(permutation.end(), roles.contract.begin(), roles.contract.end());
-  ir::Attributes attrs;
-  attrs.set("permutation", permutation);
-  ir::Value* value = builder.make(OpCode::Transpose, {operand}, attrs)->result();
-  int64_t next = 0;
-  for (ir::Dims* list : {&roles.batch, &roles.free, &roles.contract})
-    for (int64_t& d : *list) d = next++;
-  return value;
-}
+// Operands that BLAS cannot read where they lie, copied into a layout that it can.
+class Copies {
+ public:
+  explicit Copies(std::unordered_set<const ir::Value*>& forced) : forced_(forced) {}
+
+  // `operand` in a buffer of its own with each role's dims together, its last dim still last; `roles` then name the copy's dims.
+  ir::Value* contiguous(ir::Builder& builder, ir::Value* operand, Roles& roles) {
+    const int64_t last = operand->type.rank() - 1;
+    const bool free_last = std::find(roles.free.begin(), roles.free.end(), last) != roles.free.end();
+    ir::Dims permutation;
+    for (ir::Dims* list : {&roles.batch, free_last ? &roles.contract : &roles.free, free_last ? &roles.free : &roles.contract})
+      for (int64_t& d : *list) {
+        permutation.push_back(d);
+        d = static_cast<int64_t>(permutation.size()) - 1;
+      }
+    if (std::is_sorted(permutation.begin(), permutation.end())) {
+      forced_.insert(codegen::canonical(operand));
+      return operand;
+    }
+    ir::Value*& value = made_[{codegen::canonical(operand), operand->type.dims, permutation}];
+    if (!value) {
+      ir::Attributes attrs;
+      attrs.set("permutation", permutation);
+      value = builder.make(OpCode::Transpose, {operand}, attrs)->result();
+      forced_.insert(value);
+    }
+    return value;
+  }
+
+ private:
+  std::unordered_set<const ir::Value*>& forced_;
+  std::map<std::tuple<const ir::Value*, ir::Dims, ir::Dims>, ir::Value*> made_;
+};
 
 bool through_f32(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16; }
 
@@ -194,6 +216,7 @@ std::vector<ir::Value*> simplify(ir::Builder& b, ir::Op& op) {
 ProductPlans plan_products(ir::Function& function) {
   ProductPlans plans;
   std::unordered_set<const ir::Value*> forced;
+  Copies copies(forced);
   rewrite(function, simplify);
   rewrite(function, [&](ir::Builder& b, ir::Op& op) -> std::vector<ir::Value*> {
     if (op.code != OpCode::DotGeneral) return {};
@@ -204,8 +227,7 @@ ProductPlans plan_products(ir::Function& function) {
     auto view = [&](size_t i, Roles& roles) {
       std::optional<OperandView> v = usable_view(op.operand(i), roles, i == 0, forced);
       if (v) return *v;
-      op.operands[i] = contiguous(b, op.operand(i), roles);
-      forced.insert(op.operand(i));
+      op.operands[i] = copies.contiguous(b, op.operand(i), roles);
       v = usable_view(op.operand(i), roles, i == 0, forced);
       THALWEG_ASSERT(v, "a contiguous operand has a layout");
       return *v;

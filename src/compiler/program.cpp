@@ -9,6 +9,7 @@
 #include "codegen/cpu/jit.h"
 #include "codegen/fusion.h"
 #include "compiler/heavy.h"
+#include "compiler/layouts.h"
 #include "plan/arena.h"
 #include "support/error.h"
 
@@ -93,6 +94,7 @@ void Assembler::add_nest(const codegen::Nest& nest, const codegen::FusionResult&
 }
 
 void Assembler::make_steps() {
+  settle_layouts(function_);
   products_ = plan_products(function_);
   context_ = {&products_, &options_, module_, &program_.info};
   codegen::FusionOptions fusion_options;
