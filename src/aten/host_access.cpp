@@ -83,7 +83,9 @@ at::Tensor HostWindow::host(const at::Tensor& device) {
   return host_tensor(mine.host, device);
 }
 
-at::Tensor HostWindow::device(const at::Tensor& host) {
+at::Tensor HostWindow::device(const at::Tensor& host_in) {
+  // PyTorch's zero tensors have sizes but no memory.
+  const at::Tensor host = host_in._is_zerotensor() ? at::zeros(host_in.sizes(), host_in.options()) : host_in;
   auto* impl = host.storage().unsafeGetStorageImpl();
   const Entry* found = nullptr;
   for (const Entry& entry : entries_) {
