@@ -183,7 +183,7 @@ struct Features {
         epsilon(call.attrs().real("epsilon")),
         count(dims[feature]) {
     const int64_t size = call.in(0).type.size();
-    per_feature = count == 0 ? 0 : static_cast<double>(size / count);
+    per_feature = count == 0 ? 0 : static_cast<double>(size) / static_cast<double>(count);
   }
   const Dims& dims;
   size_t feature;
