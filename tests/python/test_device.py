@@ -395,7 +395,7 @@ def test_no_fallback_for_a_common_step(xla) -> None:
     assert work.fallbacks == 0 and work.launches == 1
 
 
-def test_zero_tensor_of_forward_mode_has_memory():
+def test_zero_tensor_of_forward_mode_has_memory() -> None:
     """torch.func.hessian makes zero tensors that have no memory on the CPU."""
     point = torch.tensor([1.0, -2.0, 3.0])
     got = torch.func.hessian(lambda v: (v**3).sum())(point.to("xla"))
