@@ -1,8 +1,10 @@
 // What a kind of device supplies: in-order queues of work, and memory. Everything else (who waits for whom, what is reused when) is common to all.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/axis.h"
@@ -48,6 +50,9 @@ class Backend {
 
   // Whether tasks come with their accesses.
   virtual bool wants_accesses() const { return false; }
+
+  // Called as work: passes about this time on the stream.
+  virtual void pause(void* native, std::chrono::microseconds time) { std::this_thread::sleep_for(time); }
 
   // Blocks the host until `epoch` of `axis` has completed.
   virtual void wait(Axis& axis, uint64_t epoch) { axis.done.wait(epoch); }

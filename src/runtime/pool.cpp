@@ -26,10 +26,10 @@ uint64_t outstanding(const Frontier& frontier) {
 
 }  // namespace
 
-Pool::Pool(Backend& backend, Device& device, ReleaseLater release_later)
+Pool::Pool(Backend& backend, Device& device, Hooks hooks)
     : backend_(backend),
       device_(device),
-      release_later_(std::move(release_later)),
+      hooks_(std::move(hooks)),
       watched_(backend.wants_accesses() || race_checker.load() != nullptr),
       small_(backend, device, *this, kGranule, kSmallRange),
       large_(backend, device, *this, kLargeGranule, kLargeRange) {}
@@ -206,6 +206,7 @@ void Pool::flush(Lane& lane) {
 }
 
 void Pool::flush_all() {
+  empty_quarantine();
   for (auto& lane : lanes_) flush(*lane);
 }
 
@@ -228,7 +229,29 @@ BufferPtr Pool::wrap(void* data, size_t bytes, std::function<void()> release) {
 void Pool::recycle(Block* block) {
   if (block->state() == BlockState::Wrapped) return block->pool->release(block);
   apply_foreign_rule(*block);
+  Pool& pool = *block->pool;
+  if (pool.hooks_.poison || pool.hooks_.quarantine != 0) [[unlikely]]
+    return pool.give_back_watched(block);
   block->lane->give(block);
+}
+
+// In the debug modes: fills the block, and keeps it from reuse until enough others have been freed.
+void Pool::give_back_watched(Block* block) {
+  if (hooks_.poison) hooks_.poison(*block);
+  if (hooks_.quarantine != 0) {
+    std::lock_guard guard(quarantine_lock_);
+    quarantine_.push_back(block);
+    if (quarantine_.size() <= hooks_.quarantine) return;
+    block = quarantine_.front();
+    quarantine_.pop_front();
+  }
+  block->lane->give(block);
+}
+
+void Pool::empty_quarantine() {
+  std::lock_guard guard(quarantine_lock_);
+  for (Block* block : quarantine_) block->lane->give(block);
+  quarantine_.clear();
 }
 
 void Pool::release(Block* block) {
@@ -243,18 +266,24 @@ void Pool::release(Block* block) {
   };
   Frontier after = block->death();
   if (is_done(after) || !holds(Rule::ReleaseNeedsCompletion)) return call();
-  release_later_(std::move(after), std::move(call));
+  hooks_.release_later(after, std::move(call));
 }
 
 MemoryInfo Pool::measure() {
   MemoryInfo info;
+  size_t quarantined = 0;
+  if (hooks_.quarantine != 0) {
+    std::lock_guard guard(quarantine_lock_);
+    for (const Block* block : quarantine_) quarantined += block->bytes;
+  }
   for (auto& lane : lanes_) lane->measure(info.cached, info.pending);
   auto add = [&](Block& block) {
     if (block.state() == BlockState::Free) (block.is_complete() ? info.cached : info.pending) += block.bytes;
   };
   small_.each(add);
   large_.each(add);
-  info.live = static_cast<size_t>(std::max<int64_t>(0, live_.now.load()));
+  info.live = static_cast<size_t>(std::max<int64_t>(0, live_.now.load())) - quarantined;
+  info.pending += quarantined;
   info.peak_live = static_cast<size_t>(std::max<int64_t>(0, live_.peak.load()));
   info.reserved = small_.committed() + large_.committed();
   info.limit = limit_.load();

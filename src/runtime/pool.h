@@ -1,6 +1,7 @@
 // A device's memory: per-stream caches over two heaps, the ladder of an allocation, limits and reports.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,10 +15,17 @@ namespace thalweg::runtime {
 // Thread-safe. Outlives every buffer that it gave out.
 class Pool {
  public:
-  // Called with the release function of wrapped memory that queued work still uses: has to call it once `after` has completed.
-  using ReleaseLater = std::function<void(Frontier after, std::function<void()> release)>;
+  // What the pool needs of the device's streams.
+  struct Hooks {
+    // Gets the release function of wrapped memory that queued work still uses: has to call it once `after` has completed.
+    std::function<void(const Frontier& after, std::function<void()> release)> release_later;
+    // Called with each freed block, to fill it; may be empty.
+    std::function<void(Block&)> poison;
+    // So many freed blocks are kept from reuse.
+    uint64_t quarantine = 0;
+  };
 
-  Pool(Backend& backend, Device& device, ReleaseLater release_later);
+  Pool(Backend& backend, Device& device, Hooks hooks);
   ~Pool();
   Pool(const Pool&) = delete;
 
@@ -58,18 +66,22 @@ class Pool {
   std::string out_of_memory(Lane& lane, size_t bytes, AllocFlags flags);
   std::string describe();
   void release(Block* block);
+  void give_back_watched(Block* block);
+  void empty_quarantine();
   MemoryInfo measure();
   Heap& heap_for(size_t bytes) { return bytes <= kSmallBytes ? small_ : large_; }
 
   Backend& backend_;
   Device& device_;
-  const ReleaseLater release_later_;
+  const Hooks hooks_;
   const bool watched_;  // lives are numbered
   LiveBytes live_;
   std::atomic<size_t> limit_{0};
   std::atomic<bool> deterministic_{false};
   std::atomic<uint64_t> failed_releases_{0};
   std::atomic<uint64_t> lives_{0};
+  SpinLock quarantine_lock_;
+  std::deque<Block*> quarantine_;
   MemoryCounts counts_;  // but for what the lanes count; under the ordering lock
   Heap small_, large_;
   std::vector<std::unique_ptr<Lane>> lanes_;

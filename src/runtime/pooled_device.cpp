@@ -2,6 +2,8 @@
 #include "runtime/pooled_device.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstring>
 
 #include "runtime/race_checker.h"
 #include "runtime/rules.h"
@@ -44,30 +46,61 @@ void DeviceStream::submit(const Submission& submission, Work work) {
   task.work = std::move(work);
   task.label = submission.label_;
   if (device_.backend_->wants_accesses() || race_checker.load(std::memory_order_relaxed)) task.accesses = submission.accesses();
-  std::lock_guard guard(ordering_lock());
-  submission.add_waits(axis_, task.waits);
-  submission.add_sources(task.sources);
-  task.epoch = axis_.next_epoch();
-  submission.record_uses({&axis_, task.epoch});
-  note_task(axis_, task, submission.site_);
-  queue_->push(std::move(task));
+  uint64_t epoch;
+  {
+    std::lock_guard guard(ordering_lock());
+    if (device_.modes_.delay != 0) [[unlikely]]
+      delay();
+    submission.add_waits(axis_, task.waits);
+    submission.add_sources(task.sources);
+    epoch = task.epoch = axis_.next_epoch();
+    submission.record_uses({&axis_, epoch});
+    note_task(axis_, task, submission.site_);
+    queue_->push(std::move(task));
+  }
+  if (device_.modes_.sync && device_.backend_->running_here() == nullptr) [[unlikely]]
+    axis_.wait(epoch);
 }
 
-void DeviceStream::submit_after(const Frontier& waits, const char* label, Work work) {
+// Puts a pause of random length on the stream, or none. Under the ordering lock.
+void DeviceStream::delay() {
+  if (device_.delays_() % 4 != 0) return;
+  std::chrono::microseconds pause(device_.delays_() % 300);
   Task task;
-  task.work = std::move(work);
-  task.label = label;
-  std::lock_guard guard(ordering_lock());
-  for (const Point& point : waits) axis_.add_wait(point, task.waits);
+  task.work = [backend = device_.backend_.get(), pause](void* native) { backend->pause(native, pause); };
+  task.label = "delay";
   task.epoch = axis_.next_epoch();
   note_task(axis_, task, std::source_location::current());
   queue_->push(std::move(task));
 }
 
-PooledDevice::PooledDevice(std::unique_ptr<Backend> backend, std::string name, int ordinal)
-    : backend_(std::move(backend)), name_(std::move(name)), ordinal_(ordinal) {
-  pool_ =
-      std::make_unique<Pool>(*backend_, *this, [this](Frontier after, std::function<void()> release) { release_later(std::move(after), std::move(release)); });
+Point DeviceStream::submit_after(const Frontier& waits, const char* label, Work work) {
+  Task task;
+  task.work = std::move(work);
+  task.label = label;
+  std::lock_guard guard(ordering_lock());
+  for (const Point& point : waits) axis_.add_wait(point, task.waits);
+  Point point{&axis_, task.epoch = axis_.next_epoch()};
+  note_task(axis_, task, std::source_location::current());
+  queue_->push(std::move(task));
+  return point;
+}
+
+PooledDevice::PooledDevice(std::unique_ptr<Backend> backend, std::string name, int ordinal, const DebugModes& modes)
+    : backend_(std::move(backend)), name_(std::move(name)), ordinal_(ordinal), modes_(modes), delays_(modes.delay) {
+  if (modes_.race && race_checker.load() == nullptr) {
+    static RaceChecker& checker = *new RaceChecker;
+    checker.print_races();
+    check_races(&checker);
+  }
+  Pool::Hooks hooks;
+  hooks.release_later = [this](const Frontier& after, std::function<void()> release) {
+    release_->submit_after(after, "release", [release = std::move(release)](void*) { release(); });
+  };
+  if (modes_.poison) hooks.poison = [this](Block& block) { poison(block); };
+  hooks.quarantine = modes_.quarantine;
+  pool_ = std::make_unique<Pool>(*backend_, *this, std::move(hooks));
+  if (modes_.deterministic) pool_->set_deterministic();
   compute_ = std::make_unique<DeviceStream>(*this, "compute");
   copy_ = std::make_unique<DeviceStream>(*this, "copy");
   release_ = std::make_unique<DeviceStream>(*this, "release");
@@ -90,8 +123,13 @@ void PooledDevice::synchronize() {
   for (const Point& point : all) point.axis->wait(point.epoch);
 }
 
-void PooledDevice::release_later(Frontier after, std::function<void()> release) {
-  release_->submit_after(after, "release", [release = std::move(release)](void*) { release(); });
+// Fills a freed block once nothing uses it; the fill then is the last use.
+void PooledDevice::poison(Block& block) {
+  Frontier after = block.death();
+  Point filled = release_->submit_after(after, "poison", [base = block.base(), bytes = block.bytes](void*) { std::memset(base, 0xFF, bytes); });
+  Frontier death;
+  death.add(filled);
+  block.set_death(death);
 }
 
 }  // namespace thalweg::runtime

@@ -4,10 +4,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "runtime/backend.h"
+#include "runtime/debug_modes.h"
 #include "runtime/device.h"
 #include "runtime/pool.h"
 
@@ -25,8 +27,8 @@ class DeviceStream final : public Stream {
   BufferPtr allocate(size_t bytes, AllocFlags flags) override { return pool_.allocate(*lane_, bytes, flags); }
   void synchronize() override;
   std::exception_ptr take_error() override { return axis_.take_error(); }
-  // Puts `work` on the stream after `waits`, without buffers.
-  void submit_after(const Frontier& waits, const char* label, Work work);
+  // Puts `work` on the stream after `waits`, without buffers; returns its point.
+  Point submit_after(const Frontier& waits, const char* label, Work work);
   Axis& axis() override { return axis_; }
 
  protected:
@@ -34,6 +36,7 @@ class DeviceStream final : public Stream {
 
  private:
   void pace();
+  void delay();
 
   PooledDevice& device_;
   Pool& pool_;
@@ -45,7 +48,7 @@ class DeviceStream final : public Stream {
 // A device of any backend. All buffers and made streams must be gone before it is destroyed.
 class PooledDevice final : public Device {
  public:
-  PooledDevice(std::unique_ptr<Backend> backend, std::string name, int ordinal);
+  PooledDevice(std::unique_ptr<Backend> backend, std::string name, int ordinal, const DebugModes& modes);
   ~PooledDevice() override;
 
   std::string name() const override { return name_; }
@@ -72,11 +75,13 @@ class PooledDevice final : public Device {
 
  private:
   friend class DeviceStream;
-  void release_later(Frontier after, std::function<void()> release);
+  void poison(Block& block);
 
   std::unique_ptr<Backend> backend_;
   const std::string name_;
   const int ordinal_;
+  const DebugModes modes_;
+  std::mt19937_64 delays_;  // under the ordering lock
   std::atomic<uint64_t> run_ahead_{4096};
   std::unique_ptr<Pool> pool_;
   std::vector<Axis*> axes_;  // of open streams; under the ordering lock

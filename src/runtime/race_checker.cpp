@@ -2,6 +2,7 @@
 #include "runtime/race_checker.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace thalweg::runtime {
 namespace {
@@ -101,7 +102,9 @@ void RaceChecker::compare(const std::vector<Touch>& earlier, const Touch& by, co
       return other.first.label == race.first.label && other.second.label == race.second.label && other.first.site == race.first.site &&
              other.second.site == race.second.site && other.first.stream == race.first.stream && other.second.stream == race.second.stream;
     });
-    if (!known) races_.push_back(std::move(race));
+    if (known) continue;
+    if (prints_) std::fprintf(stderr, "%s\n", race.text().c_str());
+    races_.push_back(std::move(race));
   }
 }
 

@@ -45,6 +45,8 @@ class RaceChecker {
   // The host touches memory of a buffer.
   void host_access(const Access& access, std::source_location site = std::source_location::current());
 
+  // From now on each new race is printed to standard error when it is found.
+  void print_races() { prints_ = true; }
   // The races found so far: the first of each pair of submissions, at most a thousand.
   std::vector<Race> races() const;
   uint64_t count() const { return count_.load(); }
@@ -101,6 +103,7 @@ class RaceChecker {
   std::vector<Note> notes_;
   std::map<std::tuple<const char*, const char*, uint32_t>, uint32_t> note_index_;  // label, file and line by address
   std::vector<Race> races_;
+  std::atomic<bool> prints_{false};
 };
 
 // The checker in force, null when races are not checked.

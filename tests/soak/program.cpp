@@ -33,6 +33,11 @@ class Maker {
       if (below(2) == 0) program_.limit = 512u * (1 + below(4));
     }
     program_.deterministic = below(8) == 0;
+    if (pressure) {
+      program_.modes.poison = below(8) == 0;
+      program_.modes.quarantine = below(8) == 0 ? below(4) : 0;
+      program_.modes.delay = below(8) == 0 ? seed + 1 : 0;
+    }
   }
 
   Program make() {
@@ -114,7 +119,7 @@ class Run {
  public:
   Run(const Program& program, runtime::sim::Scheduler& scheduler)
       : program_(program),
-        sim_({.page_bytes = 256, .range_bytes = size_t{64} << 20, .memory_bytes = program.memory_bytes, .scheduler = &scheduler}),
+        sim_({.page_bytes = 256, .range_bytes = size_t{64} << 20, .memory_bytes = program.memory_bytes, .scheduler = &scheduler, .modes = program.modes}),
         buffers_(256),
         tags_(256) {
     sim_.device().set_memory_limit(program.limit);
@@ -258,7 +263,7 @@ Outcome run_program(const Program& program, runtime::sim::Scheduler& scheduler, 
 std::string Program::text() const {
   std::ostringstream text;
   text << "program " << seed << ": " << streams << " streams, " << memory_bytes << " bytes of memory, limit " << limit
-       << (deterministic ? ", deterministic" : "");
+       << (deterministic ? ", deterministic" : "") << (modes.poison ? ", poison" : "") << ", quarantine " << modes.quarantine << ", delay " << modes.delay;
   for (const Step& step : steps) {
     text << "\n  ";
     switch (step.kind) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/debug_modes.h"
 #include "runtime/sim/scheduler.h"
 
 namespace thalweg::soak {
@@ -26,6 +27,7 @@ struct Program {
   size_t memory_bytes = 0;  // of the device
   size_t limit = 0;         // of the pool, 0: none
   bool deterministic = false;
+  runtime::DebugModes modes;
   std::vector<Step> steps;
   std::string text() const;
 };

@@ -127,7 +127,7 @@ PooledDevice* make_listed(int ordinal) {
     return true;
   }();
   (void)handlers;
-  auto* device = new PooledDevice(std::make_unique<CpuBackend>(), "CPU:" + std::to_string(ordinal), ordinal);
+  auto* device = new PooledDevice(std::make_unique<CpuBackend>(), "CPU:" + std::to_string(ordinal), ordinal, debug_modes_of_environment());
   std::lock_guard guard(ordering_lock());
   devices().push_back(device);
   return device;

@@ -58,6 +58,7 @@ class SimBackend final : public Backend {
   std::unique_ptr<Queue> make_queue(Axis& axis) override;
   bool wants_accesses() const override { return true; }
   const Axis* running_here() const override { return running_axis; }
+  void pause(void*, std::chrono::microseconds) override {}  // the schedulers delay whom they like
   void wait(Axis& axis, uint64_t epoch) override {
     while (axis.done.value() < epoch) {
       if (!step(false, false)) raise(ErrorKind::Device, "simulated deadlock: waiting for epoch ", epoch, " of ", axis.name, ", and nothing can run");
@@ -213,7 +214,7 @@ bool SimBackend::step(bool with_host, bool host_observes) {
 SimDevice::SimDevice(Options options) {
   auto backend = std::make_unique<SimBackend>(options);
   backend_ = backend.get();
-  device_ = std::make_unique<PooledDevice>(std::move(backend), "SIM:" + std::to_string(options.ordinal), options.ordinal);
+  device_ = std::make_unique<PooledDevice>(std::move(backend), "SIM:" + std::to_string(options.ordinal), options.ordinal, options.modes);
 }
 
 SimDevice::~SimDevice() = default;

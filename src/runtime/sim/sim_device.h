@@ -19,6 +19,7 @@ struct Options {
   // The n-th call (from 1) of these fails; 0: none does.
   uint64_t failing_reserve = 0, failing_commit = 0, failing_queue = 0;
   int ordinal = 0;
+  DebugModes modes = {};
 };
 
 class SimBackend;
