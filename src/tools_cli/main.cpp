@@ -17,7 +17,7 @@ constexpr const char* kUsage = R"(usage: thalweg COMMAND …
       prints the program after the passes: inline, decompose, canonicalize, fold, cse, dce; without --passes: what every compile does first
   judge [--device interpreter|cpu] [--constants]
       judges the test programs named on stdin; see tools/stablehlo_suite
-  random [--count N] [--seed S] [--ops K] [--device cpu|passes] [--keep-going]
+  random [--count N] [--seed S] [--ops K] [--largest ELEMENTS] [--device cpu|passes] [--keep-going]
       compares random programs with the interpreter, bit for bit, and shrinks those that differ; prints the seed of each
 
 exit codes: 0 good, 1 a check in the program failed, 2 bad input

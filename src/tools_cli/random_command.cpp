@@ -179,13 +179,14 @@ void show(uint64_t seed, const RandomProgram& program, const Runner& runner) {
 }  // namespace
 
 int random_command(std::span<const std::string> given) {
-  const Arguments arguments(given, {"--count", "--seed", "--ops", "--device"}, {"--keep-going"}, false);
+  const Arguments arguments(given, {"--count", "--seed", "--ops", "--largest", "--device"}, {"--keep-going"}, false);
   const auto first = static_cast<uint64_t>(arguments.integer("--seed", 1));
   const int64_t count = arguments.integer("--count", 100);
   const std::string device = arguments.value("--device", "cpu");
   THALWEG_CHECK(device == "cpu" || device == "passes", Invalid, "no such device: ", device, "; use cpu or passes");
   RandomOptions options;
   options.ops = static_cast<int>(arguments.integer("--ops", options.ops));
+  options.largest = arguments.integer("--largest", options.largest);
   int64_t differing = 0;
   for (uint64_t seed = first; seed < first + static_cast<uint64_t>(count); ++seed) {
     const Runner runner = [&](const ir::Function& function, const Literals& inputs) {

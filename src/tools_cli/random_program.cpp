@@ -25,7 +25,8 @@ Dims Drawer::random_dims() {
   Dims dims;
   int64_t size = 1;
   for (int64_t rank = below(5); rank > 0; --rank) {
-    const int64_t d = chance(4) ? 0 : kSizes[1 + below(std::size(kSizes) - 1)];
+    int64_t d = chance(4) ? 0 : kSizes[1 + below(std::size(kSizes) - 1)];
+    if (options_.largest > 10000 && chance(50)) d = d * 37 + 5;
     if (size * d > options_.largest) break;
     dims.push_back(d);
     size *= d;
