@@ -162,8 +162,9 @@ bool Fuser::wants_buffer(const ir::Op& op, const ir::Value* value) {
       loads += operand->type.size() * 4 >= value->type.size() && operand->type.size() > 1 ? 1 : 0;
     } else if (auto it = inline_cost_.find(operand); it != inline_cost_.end()) {
       // What varies with fewer loops is computed less often.
-      total += operand->type.size() * 4 >= value->type.size() ? it->second.first : std::min(it->second.first, 1);
-      loads += it->second.second;
+      const bool big = operand->type.size() * 4 >= value->type.size();
+      total += big ? it->second.first : std::min(it->second.first, 1);
+      loads += big ? it->second.second : 0;
     }
   }
   inline_cost_[value] = {total, loads};
