@@ -58,8 +58,8 @@ void time_graph(const char* name, bench::Graph graph, bool donate = false) {
     exec::LaunchResult result = executable->launch(stream, arguments);
     stream.synchronize();
   });
-  std::printf("%-34s %9.1f us  %6.1f MB  %6.1f GB/s  %ld kernels  compiled in %.3f s\n", name, seconds * 1e6, bytes / 1e6, bytes / seconds / 1e9, executable->info().kernels,
-              executable->info().compile_seconds);
+  std::printf("%-34s %9.1f us  %6.1f MB  %6.1f GB/s  %ld kernels  compiled in %.3f s\n", name, seconds * 1e6, bytes / 1e6, bytes / seconds / 1e9,
+              executable->info().kernels, executable->info().compile_seconds);
 }
 
 }  // namespace
@@ -69,12 +69,15 @@ int main(int argc, char** argv) {
   auto wanted = [&](const char* name) { return std::string(name).find(only) != std::string::npos; };
   std::vector<char> a(64 << 20), b(64 << 20);
   const double copy = best_of([&] {
-    libs::cpu::parallel_for(static_cast<int64_t>(a.size()), 1 << 16, [&](int64_t begin, int64_t end) { std::memcpy(b.data() + begin, a.data() + begin, static_cast<size_t>(end - begin)); });
+    libs::cpu::parallel_for(static_cast<int64_t>(a.size()), 1 << 16,
+                            [&](int64_t begin, int64_t end) { std::memcpy(b.data() + begin, a.data() + begin, static_cast<size_t>(end - begin)); });
   });
   std::printf("memcpy 64 MiB: %.1f GB/s read + written, %d threads\n", 2.0 * static_cast<double>(a.size()) / copy / 1e9, libs::cpu::threads());
   std::vector<bench::Dims> vit, mlp{{128, 64}, {128}, {10, 128}, {10}};
   for (int layer = 0; layer < 6; ++layer)
-    for (bench::Dims d : std::initializer_list<bench::Dims>{{576, 192}, {576}, {192, 192}, {192}, {768, 192}, {768}, {192, 768}, {192}, {192}, {192}, {192}, {192}}) vit.push_back(d);
+    for (bench::Dims d :
+         std::initializer_list<bench::Dims>{{576, 192}, {576}, {192, 192}, {192}, {768, 192}, {768}, {192, 768}, {192}, {192}, {192}, {192}, {192}})
+      vit.push_back(d);
   struct Case {
     const char* name;
     std::function<bench::Graph()> make;

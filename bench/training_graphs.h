@@ -7,8 +7,8 @@
 
 namespace thalweg::bench {
 
-using ir::DType;
 using ir::Dims;
+using ir::DType;
 using ir::OpCode;
 using V = ir::Value*;
 

@@ -76,7 +76,8 @@ Scalar conv_element(Emitter& e, const ir::Op& op, const Index& out, const std::v
     if (d.lhs_dilation[s] > 1) condition = joined(condition, text + " % " + std::to_string(d.lhs_dilation[s]) + " == 0");
   }
   auto element = [&] {
-    for (size_t s = 0; s < shifted.size(); ++s) source[d.input_spatial[s]] = space.div_mod(e.guarded(shifted[s], (in[d.input_spatial[s]] - 1) * d.lhs_dilation[s] + 1), d.lhs_dilation[s]).first;
+    for (size_t s = 0; s < shifted.size(); ++s)
+      source[d.input_spatial[s]] = space.div_mod(e.guarded(shifted[s], (in[d.input_spatial[s]] - 1) * d.lhs_dilation[s] + 1), d.lhs_dilation[s]).first;
     Scalar a = e.pull(input, flatten(source, in)), b = e.pull(kernel, flatten(tap, k));
     return product(e, op, a, b);
   };
@@ -106,11 +107,13 @@ std::vector<Scalar> window_elements(Emitter& e, const ir::Op& op, const Index& o
   for (size_t i = 0; i < n; ++i) {
     auto element = [&] {
       std::vector<Index> source(from.size());
-      for (size_t k = 0; k < from.size(); ++k) source[k] = space.div_mod(e.guarded(shifted[k], (from[k] - 1) * w.base_dilation[k] + 1), w.base_dilation[k]).first;
+      for (size_t k = 0; k < from.size(); ++k)
+        source[k] = space.div_mod(e.guarded(shifted[k], (from[k] - 1) * w.base_dilation[k] + 1), w.base_dilation[k]).first;
       return e.pull(op.operand(i), flatten(source, from));
     };
-    Scalar x = condition.empty() ? element()
-                                 : e.conditional(scalar_type(op.result(i)->type.dtype), {condition, depth}, element, [&] { return e.pull(op.operand(n + i), Index()); });
+    Scalar x = condition.empty()
+                   ? element()
+                   : e.conditional(scalar_type(op.result(i)->type.dtype), {condition, depth}, element, [&] { return e.pull(op.operand(n + i), Index()); });
     elements.push_back(x);
   }
   return elements;
@@ -120,9 +123,12 @@ std::vector<Scalar> window_elements(Emitter& e, const ir::Op& op, const Index& o
 
 std::vector<Scalar> contraction_elements(Emitter& emitter, const ir::Op& op, const Index& out, const std::vector<Index>& inner) {
   switch (op.code) {
-    case OpCode::DotGeneral: return {dot_element(emitter, op, out, inner)};
-    case OpCode::Convolution: return {conv_element(emitter, op, out, inner)};
-    default: return window_elements(emitter, op, out, inner);
+    case OpCode::DotGeneral:
+      return {dot_element(emitter, op, out, inner)};
+    case OpCode::Convolution:
+      return {conv_element(emitter, op, out, inner)};
+    default:
+      return window_elements(emitter, op, out, inner);
   }
 }
 

@@ -34,8 +34,10 @@ bool is_pullable(const ir::Op& op) {
     case OpCode::Reverse:
     case OpCode::Slice:
     case OpCode::Transpose:
-    case OpCode::Map: return true;
-    case OpCode::Reduce: return op.operand(0)->type.size() == 0;
+    case OpCode::Map:
+      return true;
+    case OpCode::Reduce:
+      return op.operand(0)->type.size() == 0;
     case OpCode::RngBitGenerator:
       return op.attrs.string("rng_algorithm", "") == "PHILOX" && op.operand(0)->type.dims == ir::Dims{2} && op.operand(0)->type.dtype == ir::DType::U64 &&
              op.result(1)->type.dtype == ir::DType::U32;
@@ -45,7 +47,8 @@ bool is_pullable(const ir::Op& op) {
       for (int64_t d : ir::window_of(op.attrs, op.operand(0)->type.rank()).size) taps *= d;
       return taps <= 32;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -123,22 +126,38 @@ Scalar Emitter::pull(const ir::Value* value, const Index& at) {
 Scalar Emitter::pull_op(const ir::Value* value, const Index& at) {
   const ir::Op& op = *value->def;
   switch (op.code) {
-    case OpCode::Constant: return constant(op, at);
-    case OpCode::Iota: return iota(op, at);
-    case OpCode::BroadcastInDim: return broadcast(op, at);
-    case OpCode::Transpose: return transpose(op, at);
-    case OpCode::Slice: return slice(op, at);
-    case OpCode::Reverse: return reverse(op, at);
-    case OpCode::Concatenate: return concatenate(op, at);
-    case OpCode::Pad: return pad(op, at);
-    case OpCode::DynamicSlice: return dynamic_slice(op, at);
-    case OpCode::DynamicUpdateSlice: return dynamic_update_slice(op, at);
-    case OpCode::Gather: return gather(op, at);
-    case OpCode::ReduceWindow: return window(op, at);
-    case OpCode::RngBitGenerator: return random_bits(value, at);
-    case OpCode::Map: return map(op, at);
-    case OpCode::Reduce: return pull(op.operand(op.results.size() + value->index), Index());  // of nothing: the initial value
-    default: return elementwise(op, at);
+    case OpCode::Constant:
+      return constant(op, at);
+    case OpCode::Iota:
+      return iota(op, at);
+    case OpCode::BroadcastInDim:
+      return broadcast(op, at);
+    case OpCode::Transpose:
+      return transpose(op, at);
+    case OpCode::Slice:
+      return slice(op, at);
+    case OpCode::Reverse:
+      return reverse(op, at);
+    case OpCode::Concatenate:
+      return concatenate(op, at);
+    case OpCode::Pad:
+      return pad(op, at);
+    case OpCode::DynamicSlice:
+      return dynamic_slice(op, at);
+    case OpCode::DynamicUpdateSlice:
+      return dynamic_update_slice(op, at);
+    case OpCode::Gather:
+      return gather(op, at);
+    case OpCode::ReduceWindow:
+      return window(op, at);
+    case OpCode::RngBitGenerator:
+      return random_bits(value, at);
+    case OpCode::Map:
+      return map(op, at);
+    case OpCode::Reduce:
+      return pull(op.operand(op.results.size() + value->index), Index());  // of nothing: the initial value
+    default:
+      return elementwise(op, at);
   }
 }
 

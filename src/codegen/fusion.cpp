@@ -111,12 +111,15 @@ bool transparent(const ir::Op& op) { return op.code == OpCode::Reshape || op.cod
 
 bool repeats(const ir::Op& op, const ir::Value* operand) {
   switch (op.code) {
-    case OpCode::BroadcastInDim: return op.result()->type.size() > operand->type.size() && operand->type.size() > 1;
+    case OpCode::BroadcastInDim:
+      return op.result()->type.size() > operand->type.size() && operand->type.size() > 1;
     case OpCode::Gather:
     case OpCode::ReduceWindow:
     case OpCode::DotGeneral:
-    case OpCode::Convolution: return true;
-    default: return false;
+    case OpCode::Convolution:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -226,7 +229,9 @@ void Fuser::make_groups() {
     Group group{{static_cast<int>(n)}, {}, -1};
     if (!node.heavy) {
       const ir::Value* value = node.values[0];
-      group.space = is_pullable(*node.op) ? flexible_space(value->type.size()) : node.op->code == OpCode::Reduce ? reduce_space(*node.op) : contraction_space(*node.op);
+      group.space = is_pullable(*node.op)             ? flexible_space(value->type.size())
+                    : node.op->code == OpCode::Reduce ? reduce_space(*node.op)
+                                                      : contraction_space(*node.op);
     }
     groups_.push_back(group);
   }

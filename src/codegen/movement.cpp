@@ -152,7 +152,9 @@ Scalar Emitter::concatenate(const ir::Op& op, const Index& at) {
       if (i + 1 == pieces.size()) return pull(pieces[i], index);
       auto [low, high] = space_.range(which);
       if (low == high) return pull(pieces[low], index);
-      return conditional(type, {"(" + space_.text(which) + ") == " + std::to_string(i), space_.depth(which)}, [&] { return pull(pieces[i], index); }, [&] { return from(i + 1); });
+      return conditional(
+          type, {"(" + space_.text(which) + ") == " + std::to_string(i), space_.depth(which)}, [&] { return pull(pieces[i], index); },
+          [&] { return from(i + 1); });
     };
     return from(0);
   }

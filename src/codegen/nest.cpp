@@ -87,7 +87,7 @@ class Writer {
   std::unordered_map<const ir::Value*, std::string> locals_;   // row-local arrays
   std::string arrays_;
   std::vector<std::string> stores_;  // of the stage being written
-  std::set<const ir::Op*> done_;  // ops of several results that are written once
+  std::set<const ir::Op*> done_;     // ops of several results that are written once
   Index full_, row_;
   int stages_ = 1, stage_ = 0, innermost_ = 2;
   bool contraction_ = false, columns_ = false, blocked_ = false, reduces_ = false;
@@ -101,7 +101,8 @@ void Writer::choose_roles() {
   for (size_t d = 0; d < base_.size(); ++d) {
     int64_t whole = base_[d].extent;
     roles_[d].clear();
-    for (auto s = base_[d].splits.rbegin(); s != base_[d].splits.rend(); ++s) extents.emplace_back(d, whole / *s), whole = *s, roles_[d].push_back(nest_.space.dims[d].second);
+    for (auto s = base_[d].splits.rbegin(); s != base_[d].splits.rend(); ++s)
+      extents.emplace_back(d, whole / *s), whole = *s, roles_[d].push_back(nest_.space.dims[d].second);
     extents.emplace_back(d, whole), roles_[d].push_back(nest_.space.dims[d].second);
   }
   if (!nest_.space.flexible) return;
@@ -219,8 +220,10 @@ std::optional<Scalar> Writer::member_leaf(const Member& m, const Index& at) {
     case Kind::Row:
       if (at != row_) throw NotFusable{m.value};
       return {};
-    case Kind::ColumnReduce: throw NotFusable{m.value};
-    case Kind::Full: break;
+    case Kind::ColumnReduce:
+      throw NotFusable{m.value};
+    case Kind::Full:
+      break;
   }
   if (at != full_) throw NotFusable{m.value};
   if (m.stage == stage_) return {};
@@ -380,8 +383,8 @@ std::string Writer::loops(const std::string& before, const std::string& after, b
     std::string low = "0", high = num(var.extent), open, close;
     if (last && blocked_) low = "low", high = "high";
     if (last && !before.empty() && var.extent > 2 * kChunk) {
-      open = "for (int64_t chunk = 0; chunk < " + high + "; chunk += " + num(kChunk) + ") {\nconst int64_t stop = chunk + " + num(kChunk) + " < " + high + " ? chunk + " +
-             num(kChunk) + " : " + high + ";\n";
+      open = "for (int64_t chunk = 0; chunk < " + high + "; chunk += " + num(kChunk) + ") {\nconst int64_t stop = chunk + " + num(kChunk) + " < " + high +
+             " ? chunk + " + num(kChunk) + " : " + high + ";\n";
       close = "}\n";
       low = "chunk", high = "stop";
     }
@@ -389,7 +392,8 @@ std::string Writer::loops(const std::string& before, const std::string& after, b
     if (var.extent == 1 && !(last && blocked_)) loop = "{\n" + body + "}\n";
     // Short rows that do not fill whole vectors are masked instead of finished one by one.
     const bool masked = var.extent < 512 && var.extent % 32 != 0;
-    if (last && vectorise && var.extent >= 4) loop = std::string("#pragma clang loop vectorize(assume_safety)") + (masked ? " vectorize_predicate(enable)" : "") + "\n" + loop;
+    if (last && vectorise && var.extent >= 4)
+      loop = std::string("#pragma clang loop vectorize(assume_safety)") + (masked ? " vectorize_predicate(enable)" : "") + "\n" + loop;
     text = last ? open + before + loop + after + close : loop;
   }
   return text;
@@ -403,7 +407,9 @@ std::string Writer::write_stage(int stage) {
     if (m.stage != stage || m.kind == Kind::Row) continue;
     any = true;
     switch (m.kind) {
-      case Kind::Full: store_full(m); break;
+      case Kind::Full:
+        store_full(m);
+        break;
       case Kind::ColumnReduce:
         vectorise &= simple_reducer(*m.value->def).has_value();
         column_member(m);
@@ -501,8 +507,8 @@ NestCode Writer::write() {
     const NestArg& a = code_.args[i];
     std::string type = scalar_type(a.value->type.dtype);
     if (a.role == NestArg::Role::Partial) type = simple_reducer(*a.value->def)->memory_type();
-    text += (a.role == NestArg::Role::Read ? "const " : "") + type + "* const p" + num(static_cast<int64_t>(i)) + " = (" + (a.role == NestArg::Role::Read ? "const " : "") + type +
-            "*)args[" + num(static_cast<int64_t>(i)) + "];\n";
+    text += (a.role == NestArg::Role::Read ? "const " : "") + type + "* const p" + num(static_cast<int64_t>(i)) + " = (" +
+            (a.role == NestArg::Role::Read ? "const " : "") + type + "*)args[" + num(static_cast<int64_t>(i)) + "];\n";
   }
   std::string unit;
   if (blocked_) {
@@ -512,7 +518,8 @@ NestCode Writer::write() {
   const std::string over = blocks_ > 1 ? "(u / " + num(blocks_) + ")" : "u";
   if (columns_) {
     unit += "const int64_t part = " + over + " % " + num(parts_) + ", batch = " + over + " / " + num(parts_) + ";\n" + decode("batch", DimRole::Batch) + setup;
-    unit += "for (int64_t r = " + num(rows) + " * part / " + num(parts_) + "; r < " + num(rows) + " * (part + 1) / " + num(parts_) + "; ++r) {\n" + decode("r", DimRole::Row) + row + "}\n";
+    unit += "for (int64_t r = " + num(rows) + " * part / " + num(parts_) + "; r < " + num(rows) + " * (part + 1) / " + num(parts_) + "; ++r) {\n" +
+            decode("r", DimRole::Row) + row + "}\n";
     code_.units = batches_ * parts_ * blocks_;
   } else {
     unit += decode(over.c_str(), DimRole::Row) + row;
@@ -521,7 +528,8 @@ NestCode Writer::write() {
   code_.body = text + invariant + arrays_ + "for (int64_t u = begin; u < end; ++u) {\n" + unit + "}\n";
   code_.divisions = space_.divisions();
   const double statements = static_cast<double>(std::count(row.begin(), row.end(), ';'));
-  code_.unit_cost = static_cast<double>(outer) * static_cast<double>(inner_size) / static_cast<double>(std::max<int64_t>(1, code_.units)) * std::max(1.0, statements / 2);
+  code_.unit_cost =
+      static_cast<double>(outer) * static_cast<double>(inner_size) / static_cast<double>(std::max<int64_t>(1, code_.units)) * std::max(1.0, statements / 2);
   if (stages_ > 1 || columns_ || reduces_)
     for (NestArg& a : code_.args) a.same_index = false;
   return std::move(code_);
@@ -557,9 +565,10 @@ NestCode write_combine(const NestPartial& partial, const ir::Value* initial) {
   if (reducer.memory_dtype() != reducer.dtype) first = "s_convert<float>(" + first + ")";
   code.units = (size + width - 1) / width;
   code.unit_cost = static_cast<double>(partial.parts * width);
-  code.body = "const " + wide + "* const p0 = (const " + wide + "*)args[0];\n" + type + "* const p1 = (" + type + "*)args[1];\n" + declare + wide + " sum[" + num(width) + "];\nfor (int64_t u = begin; u < end; ++u) {\nconst int64_t low = u * " + num(width) + ", n = " + num(size) +
-              " - low < " + num(width) + " ? " + num(size) + " - low : " + num(width) + ";\nfor (int64_t i = 0; i < n; ++i) sum[i] = " + first + ";\nfor (int64_t part = 0; part < " +
-              num(partial.parts) + "; ++part) {\nconst " + wide + "* const row = p0 + part * " + num(size) +
+  code.body = "const " + wide + "* const p0 = (const " + wide + "*)args[0];\n" + type + "* const p1 = (" + type + "*)args[1];\n" + declare + wide + " sum[" +
+              num(width) + "];\nfor (int64_t u = begin; u < end; ++u) {\nconst int64_t low = u * " + num(width) + ", n = " + num(size) + " - low < " +
+              num(width) + " ? " + num(size) + " - low : " + num(width) + ";\nfor (int64_t i = 0; i < n; ++i) sum[i] = " + first +
+              ";\nfor (int64_t part = 0; part < " + num(partial.parts) + "; ++part) {\nconst " + wide + "* const row = p0 + part * " + num(size) +
               " + low;\n#pragma clang loop vectorize(assume_safety)\nfor (int64_t i = 0; i < n; ++i) { " + reducer.merge("sum[i]", "row[i]", false) +
               " }\n}\n#pragma clang loop vectorize(assume_safety)\nfor (int64_t i = 0; i < n; ++i) p1[low + i] = " + reducer.result("sum[i]", false) + ";\n}\n";
   return code;

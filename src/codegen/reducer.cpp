@@ -18,12 +18,15 @@ std::optional<Reducer> reducer_of(const ir::Block& region) {
     case OpCode::Minimum:
     case OpCode::And:
     case OpCode::Or:
-    case OpCode::Xor: break;
-    default: return {};
+    case OpCode::Xor:
+      break;
+    default:
+      return {};
   }
   const ir::Value *a = region.args[0].get(), *b = region.args[1].get();
   bool both = (op.operand(0) == a && op.operand(1) == b) || (op.operand(0) == b && op.operand(1) == a);
-  if (!both || region.terminator().operands.size() != 1 || region.terminator().operand(0) != op.result() || !has_scalar_type(op.result()->type.dtype)) return {};
+  if (!both || region.terminator().operands.size() != 1 || region.terminator().operand(0) != op.result() || !has_scalar_type(op.result()->type.dtype))
+    return {};
   if (ir::is_complex(op.result()->type.dtype) && op.code != OpCode::Add) return {};
   return Reducer{op.code, op.result()->type.dtype};
 }
@@ -44,12 +47,17 @@ std::string Reducer::identity(bool in_register) const {
   const std::string infinity = wide ? "__builtin_inf()" : "__builtin_inff()";
   auto cast = [&](const char* value) { return "s_convert<" + type + ">(" + value + ")"; };
   switch (op) {
-    case OpCode::Add: return ir::is_float(dtype) ? (wide ? "-0.0" : "-0.0f") : cast("0");
-    case OpCode::Multiply: return cast("1");
-    case OpCode::And: return dtype == DType::I1 ? "true" : "(" + type + ")~(" + type + ")0";
+    case OpCode::Add:
+      return ir::is_float(dtype) ? (wide ? "-0.0" : "-0.0f") : cast("0");
+    case OpCode::Multiply:
+      return cast("1");
+    case OpCode::And:
+      return dtype == DType::I1 ? "true" : "(" + type + ")~(" + type + ")0";
     case OpCode::Or:
-    case OpCode::Xor: return dtype == DType::I1 ? "false" : "(" + type + ")0";
-    default: break;
+    case OpCode::Xor:
+      return dtype == DType::I1 ? "false" : "(" + type + ")0";
+    default:
+      break;
   }
   const bool max = op == OpCode::Maximum;
   if (ordered()) return in_register ? "s_total_order(" + std::string(max ? "-" : "") + infinity + ")" : (max ? "-" : "") + infinity;
@@ -63,9 +71,10 @@ std::string Reducer::accumulate(const std::string& accumulator, const std::strin
   std::string value = memory_dtype() != dtype ? "s_convert<float>(" + x + ")" : x;
   if (ordered() && in_register) {
     const bool wide = memory_dtype() == DType::F64, max = op == OpCode::Maximum;
-    const std::string extreme = wide ? (max ? "(int64_t)0x7fffffffffffffff" : "(int64_t)0x8000000000000000") : (max ? "(int32_t)0x7fffffff" : "(int32_t)0x80000000");
-    return "{ const " + memory_type() + " v = " + value + "; const " + register_type() + " k = v != v ? " + extreme + " : s_total_order(v); " + accumulator + " = k " +
-           (max ? ">" : "<") + " " + accumulator + " ? k : " + accumulator + "; }";
+    const std::string extreme =
+        wide ? (max ? "(int64_t)0x7fffffffffffffff" : "(int64_t)0x8000000000000000") : (max ? "(int32_t)0x7fffffff" : "(int32_t)0x80000000");
+    return "{ const " + memory_type() + " v = " + value + "; const " + register_type() + " k = v != v ? " + extreme + " : s_total_order(v); " + accumulator +
+           " = k " + (max ? ">" : "<") + " " + accumulator + " ? k : " + accumulator + "; }";
   }
   return merge(accumulator, value, in_register);
 }
@@ -76,13 +85,20 @@ std::string Reducer::merge(const std::string& accumulator, const std::string& ot
   const bool real = ir::is_float(dtype);
   const char* open = real && in_register ? "{\n#pragma clang fp reassociate(on)\n" : "{ ";
   switch (op) {
-    case OpCode::Add: return real ? open + update + accumulator + " + " + other + "; }" : update + "s_add(" + accumulator + ", " + other + ");";
-    case OpCode::Multiply: return real ? open + update + accumulator + " * " + other + "; }" : update + "s_mul(" + accumulator + ", " + other + ");";
-    case OpCode::Maximum: return update + "s_max(" + accumulator + ", " + other + ");";
-    case OpCode::Minimum: return update + "s_min(" + accumulator + ", " + other + ");";
-    case OpCode::And: return update + "s_and(" + accumulator + ", " + other + ");";
-    case OpCode::Or: return update + "s_or(" + accumulator + ", " + other + ");";
-    default: return update + "s_xor(" + accumulator + ", " + other + ");";
+    case OpCode::Add:
+      return real ? open + update + accumulator + " + " + other + "; }" : update + "s_add(" + accumulator + ", " + other + ");";
+    case OpCode::Multiply:
+      return real ? open + update + accumulator + " * " + other + "; }" : update + "s_mul(" + accumulator + ", " + other + ");";
+    case OpCode::Maximum:
+      return update + "s_max(" + accumulator + ", " + other + ");";
+    case OpCode::Minimum:
+      return update + "s_min(" + accumulator + ", " + other + ");";
+    case OpCode::And:
+      return update + "s_and(" + accumulator + ", " + other + ");";
+    case OpCode::Or:
+      return update + "s_or(" + accumulator + ", " + other + ");";
+    default:
+      return update + "s_xor(" + accumulator + ", " + other + ");";
   }
 }
 
@@ -90,7 +106,8 @@ std::string Reducer::result(const std::string& accumulator, bool in_register) co
   std::string value = accumulator;
   if (ordered() && in_register) {
     const bool wide = memory_dtype() == DType::F64;
-    value = "s_bitcast<" + memory_type() + ">(" + accumulator + " < 0 ? " + accumulator + " ^ " + (wide ? "0x7fffffffffffffff" : "0x7fffffff") + " : " + accumulator + ")";
+    value = "s_bitcast<" + memory_type() + ">(" + accumulator + " < 0 ? " + accumulator + " ^ " + (wide ? "0x7fffffffffffffff" : "0x7fffffff") + " : " +
+            accumulator + ")";
   }
   return memory_dtype() != dtype ? "s_convert<" + scalar_type(dtype) + ">(" + value + ")" : value;
 }

@@ -17,22 +17,38 @@ using ir::OpCode;
 
 const char* type_text(DType dtype) {
   switch (dtype) {
-    case DType::I1: return "bool";
-    case DType::S8: return "int8_t";
-    case DType::S16: return "int16_t";
-    case DType::S32: return "int32_t";
-    case DType::S64: return "int64_t";
-    case DType::U8: return "uint8_t";
-    case DType::U16: return "uint16_t";
-    case DType::U32: return "uint32_t";
-    case DType::U64: return "uint64_t";
-    case DType::BF16: return "bf16_t";
-    case DType::F16: return "f16_t";
-    case DType::F32: return "float";
-    case DType::F64: return "double";
-    case DType::C64: return "c64_t";
-    case DType::C128: return "c128_t";
-    default: return nullptr;
+    case DType::I1:
+      return "bool";
+    case DType::S8:
+      return "int8_t";
+    case DType::S16:
+      return "int16_t";
+    case DType::S32:
+      return "int32_t";
+    case DType::S64:
+      return "int64_t";
+    case DType::U8:
+      return "uint8_t";
+    case DType::U16:
+      return "uint16_t";
+    case DType::U32:
+      return "uint32_t";
+    case DType::U64:
+      return "uint64_t";
+    case DType::BF16:
+      return "bf16_t";
+    case DType::F16:
+      return "f16_t";
+    case DType::F32:
+      return "float";
+    case DType::F64:
+      return "double";
+    case DType::C64:
+      return "c64_t";
+    case DType::C128:
+      return "c128_t";
+    default:
+      return nullptr;
   }
 }
 
@@ -40,14 +56,17 @@ const char* row_text(OpCode code) {
   switch (code) {
 #define THALWEG_OP(name, text, ...)
 #define THALWEG_UNARY(name, text, cls, expression) \
-  case OpCode::name: return #expression;
+  case OpCode::name:                               \
+    return #expression;
 #define THALWEG_BINARY(name, text, cls, expression) \
-  case OpCode::name: return #expression;
+  case OpCode::name:                                \
+    return #expression;
 #include "ir/ops.def"
 #undef THALWEG_OP
 #undef THALWEG_UNARY
 #undef THALWEG_BINARY
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -82,7 +101,8 @@ std::string hex(uint64_t bits, const char* suffix) {
 
 std::string float_text(uint64_t bits, double value, bool wide) {
   char buffer[64];
-  if (value - value != 0) return wide ? "__builtin_bit_cast(double, (uint64_t)" + hex(bits, "ull") + ")" : "__builtin_bit_cast(float, (uint32_t)" + hex(bits, "u") + ")";
+  if (value - value != 0)
+    return wide ? "__builtin_bit_cast(double, (uint64_t)" + hex(bits, "ull") + ")" : "__builtin_bit_cast(float, (uint32_t)" + hex(bits, "u") + ")";
   std::snprintf(buffer, sizeof buffer, wide ? "%a" : "%af", value);
   return std::signbit(value) ? "(" + std::string(buffer) + ")" : buffer;
 }
@@ -91,7 +111,6 @@ std::string float_at(const ir::Literal& literal, int64_t i, bool wide) {
   if (wide) return float_text(literal.get<uint64_t>(i), literal.get<double>(i), true);
   return float_text(literal.get<uint32_t>(i), literal.get<float>(i), false);
 }
-
 
 template <class T>
 struct Pair {
@@ -119,19 +138,32 @@ std::string scalar_type(DType dtype) {
 
 std::string literal_text(const ir::Literal& literal, int64_t i) {
   switch (literal.type.dtype) {
-    case DType::I1: return literal.get<uint8_t>(i) ? "true" : "false";
-    case DType::S8: return "((int8_t)" + std::to_string(literal.get<int8_t>(i)) + ")";
-    case DType::S16: return "((int16_t)" + std::to_string(literal.get<int16_t>(i)) + ")";
-    case DType::S32: return "((int32_t)" + hex(literal.get<uint32_t>(i), "u") + ")";
-    case DType::S64: return "((int64_t)" + hex(literal.get<uint64_t>(i), "ull") + ")";
-    case DType::U8: return "((uint8_t)" + std::to_string(literal.get<uint8_t>(i)) + ")";
-    case DType::U16: return "((uint16_t)" + std::to_string(literal.get<uint16_t>(i)) + ")";
-    case DType::U32: return "((uint32_t)" + hex(literal.get<uint32_t>(i), "u") + ")";
-    case DType::U64: return "((uint64_t)" + hex(literal.get<uint64_t>(i), "ull") + ")";
-    case DType::BF16: return "__builtin_bit_cast(bf16_t, (uint16_t)" + hex(literal.get<uint16_t>(i), "") + ")";
-    case DType::F16: return "__builtin_bit_cast(f16_t, (uint16_t)" + hex(literal.get<uint16_t>(i), "") + ")";
-    case DType::F32: return float_at(literal, i, false);
-    case DType::F64: return float_at(literal, i, true);
+    case DType::I1:
+      return literal.get<uint8_t>(i) ? "true" : "false";
+    case DType::S8:
+      return "((int8_t)" + std::to_string(literal.get<int8_t>(i)) + ")";
+    case DType::S16:
+      return "((int16_t)" + std::to_string(literal.get<int16_t>(i)) + ")";
+    case DType::S32:
+      return "((int32_t)" + hex(literal.get<uint32_t>(i), "u") + ")";
+    case DType::S64:
+      return "((int64_t)" + hex(literal.get<uint64_t>(i), "ull") + ")";
+    case DType::U8:
+      return "((uint8_t)" + std::to_string(literal.get<uint8_t>(i)) + ")";
+    case DType::U16:
+      return "((uint16_t)" + std::to_string(literal.get<uint16_t>(i)) + ")";
+    case DType::U32:
+      return "((uint32_t)" + hex(literal.get<uint32_t>(i), "u") + ")";
+    case DType::U64:
+      return "((uint64_t)" + hex(literal.get<uint64_t>(i), "ull") + ")";
+    case DType::BF16:
+      return "__builtin_bit_cast(bf16_t, (uint16_t)" + hex(literal.get<uint16_t>(i), "") + ")";
+    case DType::F16:
+      return "__builtin_bit_cast(f16_t, (uint16_t)" + hex(literal.get<uint16_t>(i), "") + ")";
+    case DType::F32:
+      return float_at(literal, i, false);
+    case DType::F64:
+      return float_at(literal, i, true);
     case DType::C64: {
       auto v = literal.get<Pair<float>>(i);
       return "c64_t{" + float_text(std::bit_cast<uint32_t>(v.re), v.re, false) + ", " + float_text(std::bit_cast<uint32_t>(v.im), v.im, false) + "}";
@@ -140,7 +172,8 @@ std::string literal_text(const ir::Literal& literal, int64_t i) {
       auto v = literal.get<Pair<double>>(i);
       return "c128_t{" + float_text(std::bit_cast<uint64_t>(v.re), v.re, true) + ", " + float_text(std::bit_cast<uint64_t>(v.im), v.im, true) + "}";
     }
-    default: break;
+    default:
+      break;
   }
   return scalar_type(literal.type.dtype);  // throws
 }
@@ -156,9 +189,12 @@ bool is_elementwise(const ir::Op& op) {
     case OpCode::Compare:
     case OpCode::Select:
     case OpCode::Clamp:
-    case OpCode::Complex: return true;
-    case OpCode::BitcastConvert: return ir::byte_size(op.operand(0)->type.dtype) == ir::byte_size(op.result()->type.dtype);
-    default: return false;
+    case OpCode::Complex:
+      return true;
+    case OpCode::BitcastConvert:
+      return ir::byte_size(op.operand(0)->type.dtype) == ir::byte_size(op.result()->type.dtype);
+    default:
+      return false;
   }
 }
 
@@ -166,18 +202,29 @@ std::string elementwise_text(const ir::Op& op, std::span<const std::string> x) {
   if (const char* row = row_text(op.code)) return substitute(row, x);
   const std::string type = scalar_type(op.result()->type.dtype);
   switch (op.code) {
-    case OpCode::Convert: return "s_convert<" + type + ">(" + x[0] + ")";
-    case OpCode::Imag: return ir::is_complex(op.operand(0)->type.dtype) ? "(" + x[0] + ").im" : "s_convert<" + type + ">(0.0f)";
-    case OpCode::Real: return ir::is_complex(op.operand(0)->type.dtype) ? "(" + x[0] + ").re" : x[0];
-    case OpCode::IsFinite: return "s_is_finite(" + x[0] + ")";
+    case OpCode::Convert:
+      return "s_convert<" + type + ">(" + x[0] + ")";
+    case OpCode::Imag:
+      return ir::is_complex(op.operand(0)->type.dtype) ? "(" + x[0] + ").im" : "s_convert<" + type + ">(0.0f)";
+    case OpCode::Real:
+      return ir::is_complex(op.operand(0)->type.dtype) ? "(" + x[0] + ").re" : x[0];
+    case OpCode::IsFinite:
+      return "s_is_finite(" + x[0] + ")";
     case OpCode::ReducePrecision:
-      return "s_reduce_precision(" + x[0] + ", " + std::to_string(op.attrs.integer("exponent_bits")) + ", " + std::to_string(op.attrs.integer("mantissa_bits")) + ")";
-    case OpCode::Compare: return compare_text(op, x);
-    case OpCode::Select: return "(" + x[0] + " ? " + x[1] + " : " + x[2] + ")";
-    case OpCode::Clamp: return "s_clamp(" + x[0] + ", " + x[1] + ", " + x[2] + ")";
-    case OpCode::Complex: return type + "{" + x[0] + ", " + x[1] + "}";
-    case OpCode::BitcastConvert: return "__builtin_bit_cast(" + type + ", " + x[0] + ")";
-    default: return {};
+      return "s_reduce_precision(" + x[0] + ", " + std::to_string(op.attrs.integer("exponent_bits")) + ", " +
+             std::to_string(op.attrs.integer("mantissa_bits")) + ")";
+    case OpCode::Compare:
+      return compare_text(op, x);
+    case OpCode::Select:
+      return "(" + x[0] + " ? " + x[1] + " : " + x[2] + ")";
+    case OpCode::Clamp:
+      return "s_clamp(" + x[0] + ", " + x[1] + ", " + x[2] + ")";
+    case OpCode::Complex:
+      return type + "{" + x[0] + ", " + x[1] + "}";
+    case OpCode::BitcastConvert:
+      return "__builtin_bit_cast(" + type + ", " + x[0] + ")";
+    default:
+      return {};
   }
 }
 
@@ -195,17 +242,22 @@ int cost(const ir::Op& op) {
     case OpCode::Tanh:
     case OpCode::Erf:
     case OpCode::Atan2:
-    case OpCode::Power: return 12;
+    case OpCode::Power:
+      return 12;
     case OpCode::Rsqrt:
     case OpCode::Sqrt:
     case OpCode::Divide:
-    case OpCode::Remainder: return 4;
-    case OpCode::RngBitGenerator: return 40;
+    case OpCode::Remainder:
+      return 4;
+    case OpCode::RngBitGenerator:
+      return 40;
     case OpCode::Gather:
     case OpCode::DynamicUpdateSlice:
     case OpCode::Concatenate:
-    case OpCode::Pad: return 2;
-    case OpCode::ReduceWindow: return 20;
+    case OpCode::Pad:
+      return 2;
+    case OpCode::ReduceWindow:
+      return 20;
     case OpCode::Constant:
     case OpCode::Iota:
     case OpCode::BroadcastInDim:
@@ -214,8 +266,10 @@ int cost(const ir::Op& op) {
     case OpCode::Slice:
     case OpCode::DynamicSlice:
     case OpCode::OptimizationBarrier:
-    case OpCode::Reverse: return 0;
-    default: return 1;
+    case OpCode::Reverse:
+      return 0;
+    default:
+      return 1;
   }
 }
 

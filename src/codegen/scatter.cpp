@@ -32,7 +32,8 @@ std::string decode(const std::string& from, const std::string& prefix, const Dim
   std::string text;
   int64_t stride = 1;
   for (size_t k = dims.size(); k-- > 0;) {
-    text += "const int64_t " + prefix + num(static_cast<int64_t>(k)) + " = (" + from + ") / " + num(stride) + " % " + num(std::max<int64_t>(dims[k], 1)) + ";\n";
+    text +=
+        "const int64_t " + prefix + num(static_cast<int64_t>(k)) + " = (" + from + ") / " + num(stride) + " % " + num(std::max<int64_t>(dims[k], 1)) + ";\n";
     stride *= std::max<int64_t>(dims[k], 1);
   }
   return text;
@@ -119,11 +120,12 @@ NestCode write_scatter(const ir::Op& op) {
   const int64_t blocks = (columns + block - 1) / block;
   std::string inner = element, last = "w" + num(static_cast<int64_t>(window.size()) - 1);
   if (!window.empty())
-    inner = std::string(whole && columns > 4 ? "#pragma clang loop vectorize(assume_safety)\n" : "") + "for (int64_t " + last + " = low; " + last + " < high; ++" + last + ") {\n" + element + "}\n";
+    inner = std::string(whole && columns > 4 ? "#pragma clang loop vectorize(assume_safety)\n" : "") + "for (int64_t " + last + " = low; " + last +
+            " < high; ++" + last + ") {\n" + element + "}\n";
   Dims outer_window(window.begin(), window.empty() ? window.end() : window.end() - 1);
   const std::string loop = "for (int64_t s = 0; s < " + num(product(scatter)) + "; ++s) {\n" + decode("s", "s", scatter) + start;
-  const std::string unit = "const int64_t low = u % " + num(blocks) + " * " + num(block) + ", high = low + " + num(block) + " < " + num(columns) + " ? low + " + num(block) + " : " +
-                           num(columns) + ";\n(void)low; (void)high;\n" + decode("u / " + num(blocks), "w", outer_window);
+  const std::string unit = "const int64_t low = u % " + num(blocks) + " * " + num(block) + ", high = low + " + num(block) + " < " + num(columns) + " ? low + " +
+                           num(block) + " : " + num(columns) + ";\n(void)low; (void)high;\n" + decode("u / " + num(blocks), "w", outer_window);
   code.units = outer * blocks;
   if (whole) {
     code.body = pointers + invariant + "for (int64_t u = begin; u < end; ++u) {\n" + unit + loop + inner + "}\n}\n";
@@ -141,7 +143,9 @@ NestCode write_select_and_scatter(const ir::Op& op) {
   const ir::Window w = ir::window_of(op.attrs, operand->type.rank());
   const std::string type = scalar_type(operand->type.dtype);
   NestCode code;
-  code.args = {{operand, NestArg::Role::Read, operand->type.bytes(), false}, {source, NestArg::Role::Read, source->type.bytes(), false}, {op.result(), NestArg::Role::Write, operand->type.bytes(), false}};
+  code.args = {{operand, NestArg::Role::Read, operand->type.bytes(), false},
+               {source, NestArg::Role::Read, source->type.bytes(), false},
+               {op.result(), NestArg::Role::Write, operand->type.bytes(), false}};
   std::string pointers = pointer(type, 0, true) + pointer(type, 1, true) + pointer(type, 2, false), first;
   if (init->def && init->def->code == OpCode::Constant) {
     first = literal_text(*init->def->attrs.literal("value"), 0);
@@ -171,8 +175,9 @@ NestCode write_select_and_scatter(const ir::Op& op) {
   std::string sum = select.apply(*op.regions[1], add)[0].text, combine = select.flush(2);
   invariant += select.flush(0) + select.flush(1);
   const int64_t plane = operand->type.size() / std::max<int64_t>(1, product(outer));
-  std::string tap = "const int64_t where = " + space.text(flatten(place, from)) + ";\nconst " + type + " x = p0[where];\nif (chosen < 0) { chosen = where; best = x; } else {\n" + choose +
-                    "if (!(" + keep + ")) { chosen = where; best = x; }\n}\n";
+  std::string tap = "const int64_t where = " + space.text(flatten(place, from)) + ";\nconst " + type +
+                    " x = p0[where];\nif (chosen < 0) { chosen = where; best = x; } else {\n" + choose + "if (!(" + keep +
+                    ")) { chosen = where; best = x; }\n}\n";
   if (!inside.empty()) tap = "if (" + inside + ") {\n" + tap + "}\n";
   for (size_t k = windows.size(); k-- > 0;) {
     const std::string v = "t" + num(static_cast<int64_t>(k));
@@ -180,9 +185,9 @@ NestCode write_select_and_scatter(const ir::Op& op) {
   }
   code.units = product(outer);
   code.unit_cost = static_cast<double>(product(rest) * product(windows)) * 3;
-  code.body = pointers + invariant + "for (int64_t u = begin; u < end; ++u) {\nfor (int64_t i = 0; i < " + num(plane) + "; ++i) p2[u * " + num(plane) + " + i] = " + first + ";\n" +
-              decode("u", "o", outer) + "for (int64_t s = 0; s < " + num(product(rest)) + "; ++s) {\n" + decode("s", "s", rest) + "int64_t chosen = -1;\n" + type + " best = {};\n" + tap +
-              "if (chosen >= 0) {\n" + combine + "p2[chosen] = " + sum + ";\n}\n}\n}\n";
+  code.body = pointers + invariant + "for (int64_t u = begin; u < end; ++u) {\nfor (int64_t i = 0; i < " + num(plane) + "; ++i) p2[u * " + num(plane) +
+              " + i] = " + first + ";\n" + decode("u", "o", outer) + "for (int64_t s = 0; s < " + num(product(rest)) + "; ++s) {\n" + decode("s", "s", rest) +
+              "int64_t chosen = -1;\n" + type + " best = {};\n" + tap + "if (chosen >= 0) {\n" + combine + "p2[chosen] = " + sum + ";\n}\n}\n}\n";
   return code;
 }
 

@@ -113,15 +113,24 @@ void check_indices(const void* values, int64_t n, int64_t low, int64_t high, con
 
 Check index_check(DType dtype) {
   switch (dtype) {
-    case DType::S8: return check_indices<int8_t>;
-    case DType::S16: return check_indices<int16_t>;
-    case DType::S32: return check_indices<int32_t>;
-    case DType::S64: return check_indices<int64_t>;
-    case DType::U8: return check_indices<uint8_t>;
-    case DType::U16: return check_indices<uint16_t>;
-    case DType::U32: return check_indices<uint32_t>;
-    case DType::U64: return check_indices<uint64_t>;
-    default: raise(ErrorKind::Unsupported, "thalweg.check_index takes integers, not ", ir::name(dtype));
+    case DType::S8:
+      return check_indices<int8_t>;
+    case DType::S16:
+      return check_indices<int16_t>;
+    case DType::S32:
+      return check_indices<int32_t>;
+    case DType::S64:
+      return check_indices<int64_t>;
+    case DType::U8:
+      return check_indices<uint8_t>;
+    case DType::U16:
+      return check_indices<uint16_t>;
+    case DType::U32:
+      return check_indices<uint32_t>;
+    case DType::U64:
+      return check_indices<uint64_t>;
+    default:
+      raise(ErrorKind::Unsupported, "thalweg.check_index takes integers, not ", ir::name(dtype));
   }
 }
 
@@ -136,11 +145,16 @@ bool any_not_finite(const void* values, int64_t n, Bits exponent) {
 
 bool not_finite(DType dtype, const void* values, int64_t n) {
   switch (dtype) {
-    case DType::BF16: return any_not_finite<uint16_t>(values, n, 0x7f80);
-    case DType::F16: return any_not_finite<uint16_t>(values, n, 0x7c00);
-    case DType::F32: return any_not_finite<uint32_t>(values, n, 0x7f800000u);
-    case DType::F64: return any_not_finite<uint64_t>(values, n, 0x7ff0000000000000ull);
-    default: raise(ErrorKind::Unsupported, "thalweg.check_finite takes floats, not ", ir::name(dtype));
+    case DType::BF16:
+      return any_not_finite<uint16_t>(values, n, 0x7f80);
+    case DType::F16:
+      return any_not_finite<uint16_t>(values, n, 0x7c00);
+    case DType::F32:
+      return any_not_finite<uint32_t>(values, n, 0x7f800000u);
+    case DType::F64:
+      return any_not_finite<uint64_t>(values, n, 0x7ff0000000000000ull);
+    default:
+      raise(ErrorKind::Unsupported, "thalweg.check_finite takes floats, not ", ir::name(dtype));
   }
 }
 

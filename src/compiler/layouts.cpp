@@ -47,7 +47,8 @@ Value* uniform(ir::Builder& b, const Value* value, const Dims& dims) {
     literal->type.dims = dims;
     return b.constant(literal);
   }
-  if (value->def->code == OpCode::BroadcastInDim && value->def->operand(0)->type.size() == 1) return b.broadcast(b.reshape(value->def->operand(0), {}), dims, {});
+  if (value->def->code == OpCode::BroadcastInDim && value->def->operand(0)->type.size() == 1)
+    return b.broadcast(b.reshape(value->def->operand(0), {}), dims, {});
   return nullptr;
 }
 
@@ -91,7 +92,8 @@ class Hoister {
     Value* inner = swapped(b, op.operand(varying));
     if (!inner) return nullptr;
     std::vector<Value*> operands;
-    for (size_t i = 0; i < op.operands.size(); ++i) operands.push_back(i == varying ? inner : op.operand(i)->type.rank() == 0 ? op.operand(i) : uniform(b, op.operand(i), dims));
+    for (size_t i = 0; i < op.operands.size(); ++i)
+      operands.push_back(i == varying ? inner : op.operand(i)->type.rank() == 0 ? op.operand(i) : uniform(b, op.operand(i), dims));
     return rebuilt(b, op, operands, dims)->result();
   }
 

@@ -19,7 +19,8 @@ using ir::DType;
 using ir::OpCode;
 
 bool is_movement(const ir::Op& op) {
-  return op.code == OpCode::Reshape || op.code == OpCode::Transpose || op.code == OpCode::Slice || op.code == OpCode::BroadcastInDim || op.code == OpCode::OptimizationBarrier;
+  return op.code == OpCode::Reshape || op.code == OpCode::Transpose || op.code == OpCode::Slice || op.code == OpCode::BroadcastInDim ||
+         op.code == OpCode::OptimizationBarrier;
 }
 
 // One run of dimensions as extents and strides, outermost first.
@@ -221,7 +222,9 @@ ProductPlans plan_products(ir::Function& function) {
   rewrite(function, [&](ir::Builder& b, ir::Op& op) -> std::vector<ir::Value*> {
     if (op.code != OpCode::DotGeneral) return {};
     const DType dtype = op.result()->type.dtype;
-    if ((dtype != DType::F32 && dtype != DType::F64) || op.operand(0)->type.dtype != dtype || op.operand(1)->type.dtype != dtype || op.result()->type.size() == 0) return {};
+    if ((dtype != DType::F32 && dtype != DType::F64) || op.operand(0)->type.dtype != dtype || op.operand(1)->type.dtype != dtype ||
+        op.result()->type.size() == 0)
+      return {};
     ir::DotDims d = ir::dot_dims(op.attrs);
     Roles left = roles_of(op.operand(0)->type, d.lhs_batch, d.lhs_contract), right = roles_of(op.operand(1)->type, d.rhs_batch, d.rhs_contract);
     auto view = [&](size_t i, Roles& roles) {

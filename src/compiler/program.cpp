@@ -108,7 +108,9 @@ void Assembler::make_steps() {
       add_heavy_steps(*work.op, context_, steps_);
     }
   }
-  std::erase_if(steps_, [](const Step& step) { return step.is_kernel() && std::all_of(step.parts.begin(), step.parts.end(), [](const KernelPart& p) { return p.units == 0; }); });
+  std::erase_if(steps_, [](const Step& step) {
+    return step.is_kernel() && std::all_of(step.parts.begin(), step.parts.end(), [](const KernelPart& p) { return p.units == 0; });
+  });
   bundle(steps_);
 }
 
@@ -116,7 +118,8 @@ size_t Assembler::constant(const ir::Literal& literal) {
   std::vector<std::byte> bytes(static_cast<size_t>(literal.type.bytes()));
   const size_t size = literal.data.size();
   if (size > 0)
-    for (size_t at = 0; at < bytes.size(); at += size) std::copy(literal.data.begin(), literal.data.begin() + static_cast<int64_t>(std::min(size, bytes.size() - at)), bytes.begin() + static_cast<int64_t>(at));
+    for (size_t at = 0; at < bytes.size(); at += size)
+      std::copy(literal.data.begin(), literal.data.begin() + static_cast<int64_t>(std::min(size, bytes.size() - at)), bytes.begin() + static_cast<int64_t>(at));
   program_.constants.push_back(std::move(bytes));
   return program_.constants.size() - 1;
 }
@@ -135,7 +138,8 @@ void Assembler::bind_outputs() {
       copy.name = "copy";
       const size_t bytes = plan.bytes;
       copy.call = [bytes](void* const* args) { std::memcpy(args[1], args[0], bytes); };
-      copy.args = {{{value, -1}, static_cast<int64_t>(bytes), false, false}, {{results[i], static_cast<int>(1'000'000 + i)}, static_cast<int64_t>(bytes), true, false}};
+      copy.args = {{{value, -1}, static_cast<int64_t>(bytes), false, false},
+                   {{results[i], static_cast<int>(1'000'000 + i)}, static_cast<int64_t>(bytes), true, false}};
       Home home;
       home.kind = Home::Kind::Output, home.index = i, home.bytes = static_cast<int64_t>(bytes);
       homes_[copy.args[1].buffer] = home;
@@ -205,7 +209,8 @@ void Assembler::find_aliases() {
         if (taken.count(a) || !arg->type.is_tensor() || static_cast<size_t>(arg->type.bytes()) != plan.bytes || program_.argument_scalar[a]) continue;
         auto uses = homes_.find({arg, -1});
         auto written = homes_.find({value, -1});
-        if (strict && (uses == homes_.end() || written == homes_.end() || uses->second.last != written->second.first || arg->type.dtype != value->type.dtype)) continue;
+        if (strict && (uses == homes_.end() || written == homes_.end() || uses->second.last != written->second.first || arg->type.dtype != value->type.dtype))
+          continue;
         if (!may_alias(a, value, static_cast<int>(ir::byte_size(value->type.dtype)))) continue;
         plan.alias = static_cast<int>(a);
         taken.insert(a);
@@ -234,10 +239,14 @@ void Assembler::place_arena() {
 exec::Ref Assembler::ref(const BufferKey& key) const {
   const Home& home = homes_.at(key);
   switch (home.kind) {
-    case Home::Kind::Argument: return {program_.argument_slot(home.index), 0};
-    case Home::Kind::Output: return {program_.output_slot(home.index), 0};
-    case Home::Kind::Constant: return {program_.constant_slot(home.index), 0};
-    case Home::Kind::Arena: break;
+    case Home::Kind::Argument:
+      return {program_.argument_slot(home.index), 0};
+    case Home::Kind::Output:
+      return {program_.output_slot(home.index), 0};
+    case Home::Kind::Constant:
+      return {program_.constant_slot(home.index), 0};
+    case Home::Kind::Arena:
+      break;
   }
   auto it = arena_offset_.find(key);
   return {program_.arena_slot(), it == arena_offset_.end() ? 0 : it->second};

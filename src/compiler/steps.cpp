@@ -11,9 +11,9 @@
 namespace thalweg::compiler {
 namespace {
 
-constexpr double kSlotCost = 32768;        // scalar operations in one slot of a kernel's range
-constexpr double kSmallCost = 400'000;     // kernels below this are worth merging
-constexpr int64_t kSinkBytes = 16 << 20;   // written by a step that waits for the end
+constexpr double kSlotCost = 32768;       // scalar operations in one slot of a kernel's range
+constexpr double kSmallCost = 400'000;    // kernels below this are worth merging
+constexpr int64_t kSinkBytes = 16 << 20;  // written by a step that waits for the end
 constexpr size_t kBundleArgs = 600, kBundleParts = 96;
 
 struct Uses {
@@ -93,7 +93,8 @@ void bundle(std::vector<Step>& steps) {
         if (conflict(uses[j], mine)) break;
         Step& target = out[j];
         const bool small = step.cost() < kSmallCost || back == 0;
-        if (!target.is_kernel() || !small || arg_count(target) + arg_count(step) > kBundleArgs || target.parts.size() + step.parts.size() > kBundleParts) continue;
+        if (!target.is_kernel() || !small || arg_count(target) + arg_count(step) > kBundleArgs || target.parts.size() + step.parts.size() > kBundleParts)
+          continue;
         if (target.cost() > kSmallCost * 8 && step.cost() > kSmallCost) continue;
         for (KernelPart& part : step.parts) target.parts.push_back(std::move(part));
         uses[j].reads.merge(mine.reads);
@@ -120,8 +121,8 @@ KernelText kernel_text(const std::vector<KernelPart>& parts) {
     if (fresh) functions += "static __attribute__((noinline)) void " + it->second + "(void* const* args, int64_t begin, int64_t end) {\n" + part.body + "}\n";
     int64_t slots = std::clamp<int64_t>(static_cast<int64_t>(std::llround(part.cost() / kSlotCost)), 1, std::max<int64_t>(1, part.units));
     const std::string first = num(slot), last = num(slot + slots), per = num(part.units) + " / " + num(slots);
-    dispatch += "if (begin < " + last + " && end > " + first + ") {\nconst int64_t from = begin > " + first + " ? begin - " + first + " : 0, to = end < " + last + " ? end - " + first +
-                " : " + num(slots) + ";\n" + it->second + "(args + " + num(arg) + ", from * " + per + ", to * " + per + ");\n}\n";
+    dispatch += "if (begin < " + last + " && end > " + first + ") {\nconst int64_t from = begin > " + first + " ? begin - " + first + " : 0, to = end < " +
+                last + " ? end - " + first + " : " + num(slots) + ";\n" + it->second + "(args + " + num(arg) + ", from * " + per + ", to * " + per + ");\n}\n";
     arg += static_cast<int64_t>(part.args.size());
     slot += slots;
   }
@@ -131,9 +132,10 @@ KernelText kernel_text(const std::vector<KernelPart>& parts) {
   char name[32];
   std::snprintf(name, sizeof name, "k%016llx", static_cast<unsigned long long>(hash));
   kernel.name = name;
-  kernel.text = "using namespace thalweg::scalar;\ntypedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;\n"
-                "typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t; typedef unsigned long uint64_t;\n" +
-                functions + "extern \"C\" void " + kernel.name + "(void* const* args, int64_t begin, int64_t end) {\n" + dispatch + "}\n";
+  kernel.text =
+      "using namespace thalweg::scalar;\ntypedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;\n"
+      "typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t; typedef unsigned long uint64_t;\n" +
+      functions + "extern \"C\" void " + kernel.name + "(void* const* args, int64_t begin, int64_t end) {\n" + dispatch + "}\n";
   kernel.units = slot;
   return kernel;
 }

@@ -37,10 +37,10 @@ struct KernelPart {
 // One command to be. Exactly one of parts, gemm, call is used.
 struct Step {
   std::vector<KernelPart> parts;
-  std::optional<exec::GemmCommand> gemm;         // args: a, b, c
-  std::function<void(void* const* args)> call;   // args in order of `args`
+  std::optional<exec::GemmCommand> gemm;        // args: a, b, c
+  std::function<void(void* const* args)> call;  // args in order of `args`
   std::string name;
-  std::vector<StepArg> args;                     // of gemm and call
+  std::vector<StepArg> args;  // of gemm and call
   bool fallible = false;
   bool opaque = false;
 

@@ -65,8 +65,8 @@ std::string name_of(const Command& command) {
   if (auto kernel = std::get_if<KernelCommand>(&command)) return "kernel " + kernel->name;
   if (auto call = std::get_if<CallCommand>(&command)) return "call " + call->name;
   const GemmCommand& g = std::get<GemmCommand>(command);
-  return "product " + std::to_string(g.a_offsets.size()) + " x " + std::to_string(g.m) + "x" + std::to_string(g.n) + "x" + std::to_string(g.k) + (g.trans_a ? " T" : " N") +
-         (g.trans_b ? "T" : "N");
+  return "product " + std::to_string(g.a_offsets.size()) + " x " + std::to_string(g.m) + "x" + std::to_string(g.n) + "x" + std::to_string(g.k) +
+         (g.trans_a ? " T" : " N") + (g.trans_b ? "T" : "N");
 }
 
 void run_profiled(const Program& program, Runner& runner) {
@@ -137,7 +137,8 @@ LaunchResult ProgramExecutable::launch(runtime::Stream& stream, std::span<const 
       launch->slots[i] = &launch->scalars[i];
       continue;
     }
-    THALWEG_ASSERT(argument.buffer->size() >= p.argument_bytes[i], "argument ", i, " has ", argument.buffer->size(), " bytes, program takes ", p.argument_bytes[i]);
+    THALWEG_ASSERT(argument.buffer->size() >= p.argument_bytes[i], "argument ", i, " has ", argument.buffer->size(), " bytes, program takes ",
+                   p.argument_bytes[i]);
     launch->slots[i] = argument.buffer->data();
     if (!handed_on[i]) submission.read(argument.buffer);
   }

@@ -45,7 +45,7 @@ using Command = std::variant<KernelCommand, GemmCommand, CallCommand>;
 // One result of a program.
 struct OutputPlan {
   size_t bytes = 0;
-  int alias = -1;       // argument whose donated buffer may become this output: the commands are ordered so that this is safe
+  int alias = -1;        // argument whose donated buffer may become this output: the commands are ordered so that this is safe
   bool forward = false;  // with alias: the output is that argument unchanged; copied when it is not donated
 };
 

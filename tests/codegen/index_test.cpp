@@ -89,7 +89,8 @@ TEST(Index, SumsAndProducts) {
   Fixture f({3, 2, 4});
   for (int round = 0; round < 100; ++round) {
     Index a(static_cast<int64_t>(random() % 7) - 3), b(static_cast<int64_t>(random() % 7) - 3);
-    for (int k = 0; k < 3; ++k) a = a + f.space.var(k) * (static_cast<int64_t>(random() % 5) - 2), b = b + f.space.var(k) * (static_cast<int64_t>(random() % 5) - 2);
+    for (int k = 0; k < 3; ++k)
+      a = a + f.space.var(k) * (static_cast<int64_t>(random() % 5) - 2), b = b + f.space.var(k) * (static_cast<int64_t>(random() % 5) - 2);
     const int64_t factor = static_cast<int64_t>(random() % 5) - 2;
     const Index sum = a + b * factor;
     auto [low, high] = f.space.range(sum);

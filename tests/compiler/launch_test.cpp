@@ -38,7 +38,8 @@ void expect_close(const std::vector<ir::Literal>& got, const std::vector<ir::Lit
     double scale = 0;
     for (int64_t i = 0; i < want[r].type.size(); ++i) scale = std::max(scale, std::abs(ir::to_double(want[r], i)));
     for (int64_t i = 0; i < want[r].type.size(); ++i)
-      ASSERT_NEAR(ir::to_double(got[r], i), ir::to_double(want[r], i), tolerance * (scale + 1e-6)) << what << ", seed " << seed << ", result " << r << ", element " << i;
+      ASSERT_NEAR(ir::to_double(got[r], i), ir::to_double(want[r], i), tolerance * (scale + 1e-6))
+          << what << ", seed " << seed << ", result " << r << ", element " << i;
   }
 }
 

@@ -12,8 +12,8 @@
 namespace thalweg {
 namespace {
 
-using ir::DType;
 using ir::Dims;
+using ir::DType;
 using ir::OpCode;
 using V = ir::Value*;
 
@@ -33,7 +33,8 @@ class OpTest : public ::testing::Test {
   }
   V indices(DType dtype, Dims dims, int64_t low, int64_t high) {
     ir::Literal literal(ir::tensor(dtype, dims));
-    for (int64_t i = 0; i < literal.type.size(); ++i) set(literal, i, static_cast<double>(low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low))));
+    for (int64_t i = 0; i < literal.type.size(); ++i)
+      set(literal, i, static_cast<double>(low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low))));
     inputs_.push_back(literal);
     return function_->body.add_arg(literal.type);
   }
@@ -57,7 +58,8 @@ class OpTest : public ::testing::Test {
       const double a = ir::to_double(got, i), c = ir::to_double(want, i);
       if (std::isnan(a) && std::isnan(c)) continue;
       if (tolerance > 0) {
-        ASSERT_TRUE(a == c || std::abs(a - c) <= tolerance * (1 + std::abs(c))) << "seed " << seed_ << ", result " << r << ", element " << i << ": " << a << ", expected " << c;
+        ASSERT_TRUE(a == c || std::abs(a - c) <= tolerance * (1 + std::abs(c)))
+            << "seed " << seed_ << ", result " << r << ", element " << i << ": " << a << ", expected " << c;
       } else {
         ASSERT_EQ(std::memcmp(g, w, size), 0) << "seed " << seed_ << ", result " << r << ", element " << i << ": " << a << ", expected " << c;
       }
@@ -75,11 +77,29 @@ TEST_F(OpTest, FloatFunctionsHaveTheInterpretersBits) {
   std::vector<V> results;
   for (DType dtype : {DType::F32, DType::F64, DType::BF16, DType::F16}) {
     V x = arg(dtype, {4, 77}, 3), y = arg(dtype, {4, 77}, 3);
-    for (OpCode op : {OpCode::Abs, OpCode::Cbrt, OpCode::Ceil, OpCode::Cosine, OpCode::Exponential, OpCode::ExponentialMinusOne, OpCode::Floor, OpCode::Log, OpCode::LogPlusOne,
-                      OpCode::Logistic, OpCode::Negate, OpCode::RoundNearestAfz, OpCode::RoundNearestEven, OpCode::Rsqrt, OpCode::Sign, OpCode::Sine, OpCode::Sqrt, OpCode::Tan,
-                      OpCode::Tanh, OpCode::Erf})
+    for (OpCode op : {OpCode::Abs,
+                      OpCode::Cbrt,
+                      OpCode::Ceil,
+                      OpCode::Cosine,
+                      OpCode::Exponential,
+                      OpCode::ExponentialMinusOne,
+                      OpCode::Floor,
+                      OpCode::Log,
+                      OpCode::LogPlusOne,
+                      OpCode::Logistic,
+                      OpCode::Negate,
+                      OpCode::RoundNearestAfz,
+                      OpCode::RoundNearestEven,
+                      OpCode::Rsqrt,
+                      OpCode::Sign,
+                      OpCode::Sine,
+                      OpCode::Sqrt,
+                      OpCode::Tan,
+                      OpCode::Tanh,
+                      OpCode::Erf})
       results.push_back(b_.unary(op, x));
-    for (OpCode op : {OpCode::Add, OpCode::Atan2, OpCode::Divide, OpCode::Maximum, OpCode::Minimum, OpCode::Multiply, OpCode::Power, OpCode::Remainder, OpCode::Subtract})
+    for (OpCode op :
+         {OpCode::Add, OpCode::Atan2, OpCode::Divide, OpCode::Maximum, OpCode::Minimum, OpCode::Multiply, OpCode::Power, OpCode::Remainder, OpCode::Subtract})
       results.push_back(b_.binary(op, x, y));
   }
   check(results);
@@ -90,8 +110,8 @@ TEST_F(OpTest, IntegerFunctionsHaveTheInterpretersBits) {
   for (DType dtype : {DType::S8, DType::S16, DType::S32, DType::S64, DType::U8, DType::U16, DType::U32, DType::U64}) {
     V x = indices(dtype, {130}, 0, 100), y = indices(dtype, {130}, 0, 9);
     for (OpCode op : {OpCode::Popcnt, OpCode::CountLeadingZeros, OpCode::Not, OpCode::Negate}) results.push_back(b_.unary(op, x));
-    for (OpCode op : {OpCode::Add, OpCode::And, OpCode::Divide, OpCode::Maximum, OpCode::Minimum, OpCode::Multiply, OpCode::Or, OpCode::Power, OpCode::Remainder, OpCode::ShiftLeft,
-                      OpCode::ShiftRightArithmetic, OpCode::ShiftRightLogical, OpCode::Subtract, OpCode::Xor})
+    for (OpCode op : {OpCode::Add, OpCode::And, OpCode::Divide, OpCode::Maximum, OpCode::Minimum, OpCode::Multiply, OpCode::Or, OpCode::Power,
+                      OpCode::Remainder, OpCode::ShiftLeft, OpCode::ShiftRightArithmetic, OpCode::ShiftRightLogical, OpCode::Subtract, OpCode::Xor})
       results.push_back(b_.binary(op, x, y));
     results.push_back(b_.compare(ir::Comparison::LT, x, y));
   }
@@ -133,7 +153,8 @@ TEST_F(OpTest, LongReductionsStayAccurate) {
 TEST_F(OpTest, ExtremesKeepNanAndSignedZero) {
   V x = arg(DType::F32, {6, 40});
   auto& literal = inputs_.back();
-  for (int i = 0; i < 40; ++i) literal.set<float>(i, i % 2 ? -0.0f : 0.0f), literal.set<float>(40 + i, -0.0f), literal.set<float>(80 + i, -1.0f * static_cast<float>(i + 1));
+  for (int i = 0; i < 40; ++i)
+    literal.set<float>(i, i % 2 ? -0.0f : 0.0f), literal.set<float>(40 + i, -0.0f), literal.set<float>(80 + i, -1.0f * static_cast<float>(i + 1));
   literal.set<float>(130, std::nanf(""));
   literal.set<float>(170, -std::nanf(""));
   literal.set<float>(210, -INFINITY);
@@ -191,16 +212,20 @@ TEST_F(OpTest, ScatterAddsRowsInOrder) {
 TEST_F(OpTest, Windows) {
   V x = arg(DType::F32, {2, 3, 12, 14});
   V low = b_.splat(ir::tensor(DType::F32), -INFINITY), zero = b_.splat(ir::tensor(DType::F32), 0);
-  check({b_.reduce_window(OpCode::Maximum, x, low, {1, 1, 3, 3}, {1, 1, 2, 2}, {0, 0, 1, 1}, {0, 0, 1, 1}), b_.reduce_window(OpCode::Add, x, zero, {1, 1, 2, 2}, {1, 1, 2, 2}, {0, 0, 0, 0}, {0, 0, 0, 0}),
-         b_.reduce_window(OpCode::Add, x, zero, {1, 1, 7, 7}, {1, 1, 1, 1}, {0, 0, 3, 3}, {0, 0, 3, 3}), b_.reduce_window(OpCode::Maximum, x, low, {1, 1, 2, 2}, {1, 1, 1, 1}, {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 1, 2, 1}, {1, 1, 2, 3})},
+  check({b_.reduce_window(OpCode::Maximum, x, low, {1, 1, 3, 3}, {1, 1, 2, 2}, {0, 0, 1, 1}, {0, 0, 1, 1}),
+         b_.reduce_window(OpCode::Add, x, zero, {1, 1, 2, 2}, {1, 1, 2, 2}, {0, 0, 0, 0}, {0, 0, 0, 0}),
+         b_.reduce_window(OpCode::Add, x, zero, {1, 1, 7, 7}, {1, 1, 1, 1}, {0, 0, 3, 3}, {0, 0, 3, 3}),
+         b_.reduce_window(OpCode::Maximum, x, low, {1, 1, 2, 2}, {1, 1, 1, 1}, {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 1, 2, 1}, {1, 1, 2, 3})},
         1e-5);
 }
 
 TEST_F(OpTest, ProductsOfEveryLayout) {
-  V a = arg(DType::F32, {4, 9, 6}), c = arg(DType::F32, {4, 6, 7}), d = arg(DType::F64, {6, 5}), e = arg(DType::F64, {3, 6}), i = indices(DType::S32, {5, 8}, -9, 9), j = indices(DType::S32, {8, 4}, -9, 9);
+  V a = arg(DType::F32, {4, 9, 6}), c = arg(DType::F32, {4, 6, 7}), d = arg(DType::F64, {6, 5}), e = arg(DType::F64, {3, 6}),
+    i = indices(DType::S32, {5, 8}, -9, 9), j = indices(DType::S32, {8, 4}, -9, 9);
   V h = arg(DType::BF16, {5, 16}), k = arg(DType::BF16, {16, 3});
-  check({b_.dot(a, c, {{0}, {0}, {2}, {1}}), b_.dot(b_.transpose(a, {1, 0, 2}), c, {{1}, {0}, {2}, {1}}), b_.dot(d, e, {{}, {}, {0}, {1}}), b_.dot(a, c, {{}, {}, {0, 2}, {0, 1}}),
-         b_.dot(i, j, {{}, {}, {1}, {0}}), b_.dot(h, k, {{}, {}, {1}, {0}}), b_.dot(h, k, {{}, {}, {1}, {0}}, DType::F32), b_.dot(a, a, {{1}, {1}, {2}, {2}}),
+  check({b_.dot(a, c, {{0}, {0}, {2}, {1}}), b_.dot(b_.transpose(a, {1, 0, 2}), c, {{1}, {0}, {2}, {1}}), b_.dot(d, e, {{}, {}, {0}, {1}}),
+         b_.dot(a, c, {{}, {}, {0, 2}, {0, 1}}), b_.dot(i, j, {{}, {}, {1}, {0}}), b_.dot(h, k, {{}, {}, {1}, {0}}),
+         b_.dot(h, k, {{}, {}, {1}, {0}}, DType::F32), b_.dot(a, a, {{1}, {1}, {2}, {2}}),
          b_.dot(b_.slice(a, {0, 2, 1}, {4, 8, 5}, {1, 1, 1}), b_.slice(c, {0, 1, 0}, {4, 5, 7}, {1, 1, 2}), {{0}, {0}, {2}, {1}})},
         2e-2);
 }
@@ -209,7 +234,9 @@ TEST_F(OpTest, AttentionReadsPackedHeads) {
   const int64_t batch = 3, tokens = 10, heads = 2, width = 8;
   V packed = arg(DType::F32, {batch, tokens, 3 * heads * width});
   V split = b_.transpose(b_.reshape(packed, {batch, tokens, 3, heads, width}), {2, 0, 3, 1, 4});
-  auto part = [&](int64_t i) { return b_.reshape(b_.slice(split, {i, 0, 0, 0, 0}, {i + 1, batch, heads, tokens, width}, {1, 1, 1, 1, 1}), {batch * heads, tokens, width}); };
+  auto part = [&](int64_t i) {
+    return b_.reshape(b_.slice(split, {i, 0, 0, 0, 0}, {i + 1, batch, heads, tokens, width}, {1, 1, 1, 1, 1}), {batch * heads, tokens, width});
+  };
   V scores = b_.dot(part(0), part(1), {{0}, {0}, {2}, {2}});
   V out = b_.dot(scores, part(2), {{0}, {0}, {2}, {1}});
   V merged = b_.reshape(b_.transpose(b_.reshape(out, {batch, heads, tokens, width}), {0, 2, 1, 3}), {batch * tokens, heads * width});
@@ -226,7 +253,9 @@ TEST_F(OpTest, ConvolutionsOfEveryKind) {
   reversed.reversal = {true, false};
   last.output_batch = 3, last.output_feature = 0, last.output_spatial = {1, 2};
   ir::ConvDims batches{0, 1, {2, 3}, 0, 1, {2, 3}, 0, 1, {2, 3}, {1, 1}, {0, 0}, {0, 0}, {1, 1}, {1, 1}, 1, 2};
-  check({b_.convolution(x, k, plain), b_.convolution(x, k, dilated), b_.convolution(x, grouped, groups), b_.convolution(x, k, last), b_.convolution(x, k, reversed), b_.convolution(x, k, batches)}, 1e-4);
+  check({b_.convolution(x, k, plain), b_.convolution(x, k, dilated), b_.convolution(x, grouped, groups), b_.convolution(x, k, last),
+         b_.convolution(x, k, reversed), b_.convolution(x, k, batches)},
+        1e-4);
 }
 
 TEST_F(OpTest, RandomBitsAreThoseOfPhilox) {
@@ -263,8 +292,10 @@ TEST_F(OpTest, SortAndControlFlow) {
 
 TEST_F(OpTest, EmptyAndSingleElementDims) {
   V empty = arg(DType::F32, {0, 5}), one = arg(DType::F32, {1, 1, 1}), x = arg(DType::F32, {3, 5});
-  check({b_.sum(empty, {0}), b_.sum(empty, {1}), b_.concatenate({empty, x}, 0), b_.unary(OpCode::Negate, empty), b_.sum(one, {0, 1, 2}), b_.sum(one, {1}), b_.transpose(one, {2, 0, 1}),
-         b_.dot(empty, x, {{}, {}, {1}, {1}}), b_.dot(b_.transpose(empty, {1, 0}), b_.slice(x, {0, 0}, {0, 5}, {1, 1}), {{}, {}, {1}, {0}}), b_.pad(empty, b_.splat(ir::tensor(DType::F32), 7), {2, 0}, {1, 1}, {0, 0})},
+  check({b_.sum(empty, {0}), b_.sum(empty, {1}), b_.concatenate({empty, x}, 0), b_.unary(OpCode::Negate, empty), b_.sum(one, {0, 1, 2}), b_.sum(one, {1}),
+         b_.transpose(one, {2, 0, 1}), b_.dot(empty, x, {{}, {}, {1}, {1}}),
+         b_.dot(b_.transpose(empty, {1, 0}), b_.slice(x, {0, 0}, {0, 5}, {1, 1}), {{}, {}, {1}, {0}}),
+         b_.pad(empty, b_.splat(ir::tensor(DType::F32), 7), {2, 0}, {1, 1}, {0, 0})},
         1e-5);
 }
 

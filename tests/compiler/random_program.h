@@ -22,7 +22,8 @@ class RandomProgram {
     for (int i = 0; i < ops; ++i) step();
     std::vector<V> results;
     const int outputs = 1 + pick(4);
-    for (int i = 0; i < outputs; ++i) results.push_back(values_[values_.size() - 1 - static_cast<size_t>(pick(std::min<int>(6, static_cast<int>(values_.size()))))]);
+    for (int i = 0; i < outputs; ++i)
+      results.push_back(values_[values_.size() - 1 - static_cast<size_t>(pick(std::min<int>(6, static_cast<int>(values_.size()))))]);
     b_.ret(results);
     return std::move(function_);
   }
@@ -45,12 +46,23 @@ class RandomProgram {
   }
   static void set(ir::Literal& literal, int64_t i, int v) {
     switch (literal.type.dtype) {
-      case ir::DType::F32: literal.set<float>(i, static_cast<float>(v)); break;
-      case ir::DType::F64: literal.set<double>(i, v); break;
-      case ir::DType::S32: literal.set<int32_t>(i, v); break;
-      case ir::DType::I1: literal.set<uint8_t>(i, v & 1); break;
-      case ir::DType::BF16: literal.set<uint16_t>(i, static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(v)) >> 16)); break;
-      default: break;
+      case ir::DType::F32:
+        literal.set<float>(i, static_cast<float>(v));
+        break;
+      case ir::DType::F64:
+        literal.set<double>(i, v);
+        break;
+      case ir::DType::S32:
+        literal.set<int32_t>(i, v);
+        break;
+      case ir::DType::I1:
+        literal.set<uint8_t>(i, v & 1);
+        break;
+      case ir::DType::BF16:
+        literal.set<uint16_t>(i, static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(v)) >> 16));
+        break;
+      default:
+        break;
     }
   }
   V any() { return values_[static_cast<size_t>(pick(static_cast<int>(values_.size())))]; }
@@ -74,7 +86,10 @@ class RandomProgram {
         if (v->type.dims[at] == type.dims[k] || (v->type.dims[at] == 1 && pick(2))) dims.push_back(static_cast<int64_t>(k)), ++at;
       if (at == v->type.dims.size()) return b_.broadcast(b_.convert(v, type.dtype), type.dims, dims);
     }
-    if (type.rank() > 0 && pick(2)) return b_.convert(b_.binary(ir::OpCode::Remainder, b_.iota(ir::tensor(ir::DType::S32, type.dims), pick(static_cast<int>(type.rank()))), b_.splat(ir::tensor(ir::DType::S32, type.dims), 5)), type.dtype);
+    if (type.rank() > 0 && pick(2))
+      return b_.convert(b_.binary(ir::OpCode::Remainder, b_.iota(ir::tensor(ir::DType::S32, type.dims), pick(static_cast<int>(type.rank()))),
+                                  b_.splat(ir::tensor(ir::DType::S32, type.dims), 5)),
+                        type.dtype);
     return b_.splat(type, pick(5) - 2);
   }
   void add(V v) {
@@ -101,8 +116,10 @@ class RandomProgram {
         V a = arithmetic(x);
         return add(b_.compare(static_cast<ir::Comparison>(pick(6)), a, like(a->type)));
       }
-      case 5: return add(b_.select(like(ir::tensor(ir::DType::I1, x->type.dims)), x, like(x->type)));
-      case 6: return add(b_.convert(x, kTypes[pick(5)]));
+      case 5:
+        return add(b_.select(like(ir::tensor(ir::DType::I1, x->type.dims)), x, like(x->type)));
+      case 6:
+        return add(b_.convert(x, kTypes[pick(5)]));
       case 7:
       case 8: {  // reduce
         V a = arithmetic(x);

@@ -12,8 +12,8 @@
 namespace thalweg::testing {
 
 // Launches with every input in a buffer of its own (rank-0 inputs as scalars when `scalars`) and waits for the outputs.
-inline std::vector<ir::Literal> launch(const exec::Executable& executable, const std::vector<ir::Literal>& inputs, const std::vector<ir::Type>& results, bool scalars = true,
-                                       const std::vector<bool>& donated = {}) {
+inline std::vector<ir::Literal> launch(const exec::Executable& executable, const std::vector<ir::Literal>& inputs, const std::vector<ir::Type>& results,
+                                       bool scalars = true, const std::vector<bool>& donated = {}) {
   runtime::Stream& stream = runtime::cpu::device().compute_stream();
   std::vector<exec::Argument> arguments;
   for (size_t i = 0; i < inputs.size(); ++i) {

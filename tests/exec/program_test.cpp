@@ -41,7 +41,8 @@ Program two_steps(int64_t n) {
   p.argument_scalar = {false};
   p.outputs = {{static_cast<size_t>(n) * 4, 0, false}};
   p.arena_bytes = static_cast<size_t>(n) * 4;
-  KernelCommand first{"first", add_one, n, 16, {{p.argument_slot(0), 0}, {p.arena_slot(), 0}}}, second{"second", add_one, n, 16, {{p.arena_slot(), 0}, {p.output_slot(0), 0}}};
+  KernelCommand first{"first", add_one, n, 16, {{p.argument_slot(0), 0}, {p.arena_slot(), 0}}},
+      second{"second", add_one, n, 16, {{p.arena_slot(), 0}, {p.output_slot(0), 0}}};
   p.commands = {first, second};
   return p;
 }
@@ -88,7 +89,8 @@ TEST(Program, ScalarsAndConstantsHaveAddresses) {
   p.constants = {std::vector<std::byte>(4)};
   const float half = 0.5f;
   std::memcpy(p.constants[0].data(), &half, 4);
-  CallCommand call{"multiply", [](void* const* a) { *static_cast<float*>(a[2]) = *static_cast<float*>(a[0]) * *static_cast<float*>(a[1]); },
+  CallCommand call{"multiply",
+                   [](void* const* a) { *static_cast<float*>(a[2]) = *static_cast<float*>(a[0]) * *static_cast<float*>(a[1]); },
                    {{p.argument_slot(0), 0}, {p.constant_slot(0), 0}, {p.output_slot(0), 0}}};
   p.commands = {call};
   Argument scalar;
