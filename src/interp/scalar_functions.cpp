@@ -12,19 +12,19 @@ using namespace scalar;
 
 // One struct a row: call(a) exists where the expression does.
 #define THALWEG_OP(name, text, ...)
-#define THALWEG_UNARY(name, text, cls, expression) \
-  struct name##_row {                              \
-    template <class T>                             \
+#define THALWEG_UNARY(name, text, cls, expression)  \
+  struct name##_row {                               \
+    template <class T>                              \
     static auto call(T a) -> decltype(expression) { \
-      return expression;                           \
-    }                                              \
+      return expression;                            \
+    }                                               \
   };
-#define THALWEG_BINARY(name, text, cls, expression)     \
-  struct name##_row {                                   \
-    template <class T>                                  \
+#define THALWEG_BINARY(name, text, cls, expression)      \
+  struct name##_row {                                    \
+    template <class T>                                   \
     static auto call(T a, T b) -> decltype(expression) { \
-      return expression;                                \
-    }                                                   \
+      return expression;                                 \
+    }                                                    \
   };
 #include "ir/ops.def"
 #undef THALWEG_UNARY
@@ -89,11 +89,16 @@ struct SubByteBits {
 template <class Visit>
 auto sub_byte(DType dtype, const Visit& visit) -> decltype(visit.template operator()<SubByteBits<DType::S4, 4>>()) {
   switch (dtype) {
-    case DType::S2: return visit.template operator()<SubByteBits<DType::S2, 2>>();
-    case DType::U2: return visit.template operator()<SubByteBits<DType::U2, 2>>();
-    case DType::S4: return visit.template operator()<SubByteBits<DType::S4, 4>>();
-    case DType::U4: return visit.template operator()<SubByteBits<DType::U4, 4>>();
-    default: return nullptr;
+    case DType::S2:
+      return visit.template operator()<SubByteBits<DType::S2, 2>>();
+    case DType::U2:
+      return visit.template operator()<SubByteBits<DType::U2, 2>>();
+    case DType::S4:
+      return visit.template operator()<SubByteBits<DType::S4, 4>>();
+    case DType::U4:
+      return visit.template operator()<SubByteBits<DType::U4, 4>>();
+    default:
+      return nullptr;
   }
 }
 
@@ -143,13 +148,15 @@ UnaryFn unary_function(OpCode code, DType dtype) {
   switch (code) {
 #define THALWEG_OP(name, text, ...)
 #define THALWEG_UNARY(name, text, cls, expression) \
-  case OpCode::name: return unary_row<name##_row>(dtype);
+  case OpCode::name:                               \
+    return unary_row<name##_row>(dtype);
 #define THALWEG_BINARY(name, text, cls, expression)
 #include "ir/ops.def"
 #undef THALWEG_UNARY
 #undef THALWEG_BINARY
 #undef THALWEG_OP
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -160,12 +167,14 @@ BinaryFn binary_function(OpCode code, DType dtype) {
 #define THALWEG_OP(name, text, ...)
 #define THALWEG_UNARY(name, text, cls, expression)
 #define THALWEG_BINARY(name, text, cls, expression) \
-  case OpCode::name: return binary_row<name##_row>(dtype);
+  case OpCode::name:                                \
+    return binary_row<name##_row>(dtype);
 #include "ir/ops.def"
 #undef THALWEG_UNARY
 #undef THALWEG_BINARY
 #undef THALWEG_OP
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -205,9 +214,7 @@ UnaryFn conversion(Plain<T>) {
 }  // namespace
 
 UnaryFn convert_function(DType from, DType to) {
-  return visit_dtype(from, [to]<class From>() -> UnaryFn {
-    return visit_dtype(to, []<class To>() { return conversion<From>(To{}); });
-  });
+  return visit_dtype(from, [to]<class From>() -> UnaryFn { return visit_dtype(to, []<class To>() { return conversion<From>(To{}); }); });
 }
 
 BinaryFn compare_function(DType dtype, const std::string& direction, const std::string& type) {

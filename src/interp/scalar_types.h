@@ -44,36 +44,66 @@ auto visit_dtype(ir::DType dtype, const Visit& visit) {
   using ir::DType;
   using namespace scalar;
   switch (dtype) {
-    case DType::I1: return visit.template operator()<Plain<bool>>();
-    case DType::S2: return visit.template operator()<SubByte<signed char, DType::S2>>();
-    case DType::S4: return visit.template operator()<SubByte<signed char, DType::S4>>();
-    case DType::S8: return visit.template operator()<Plain<signed char>>();
-    case DType::S16: return visit.template operator()<Plain<short>>();
-    case DType::S32: return visit.template operator()<Plain<int>>();
-    case DType::S64: return visit.template operator()<Plain<long>>();
-    case DType::U2: return visit.template operator()<SubByte<unsigned char, DType::U2>>();
-    case DType::U4: return visit.template operator()<SubByte<unsigned char, DType::U4>>();
-    case DType::U8: return visit.template operator()<Plain<unsigned char>>();
-    case DType::U16: return visit.template operator()<Plain<unsigned short>>();
-    case DType::U32: return visit.template operator()<Plain<unsigned>>();
-    case DType::U64: return visit.template operator()<Plain<unsigned long>>();
-    case DType::F4E2M1FN: return visit.template operator()<Narrow<DType::F4E2M1FN>>();
-    case DType::F6E2M3FN: return visit.template operator()<Narrow<DType::F6E2M3FN>>();
-    case DType::F6E3M2FN: return visit.template operator()<Narrow<DType::F6E3M2FN>>();
-    case DType::F8E3M4: return visit.template operator()<Narrow<DType::F8E3M4>>();
-    case DType::F8E4M3: return visit.template operator()<Narrow<DType::F8E4M3>>();
-    case DType::F8E4M3FN: return visit.template operator()<Narrow<DType::F8E4M3FN>>();
-    case DType::F8E4M3FNUZ: return visit.template operator()<Narrow<DType::F8E4M3FNUZ>>();
-    case DType::F8E4M3B11FNUZ: return visit.template operator()<Narrow<DType::F8E4M3B11FNUZ>>();
-    case DType::F8E5M2: return visit.template operator()<Narrow<DType::F8E5M2>>();
-    case DType::F8E5M2FNUZ: return visit.template operator()<Narrow<DType::F8E5M2FNUZ>>();
-    case DType::F8E8M0FNU: return visit.template operator()<Narrow<DType::F8E8M0FNU>>();
-    case DType::BF16: return visit.template operator()<Plain<bf16_t>>();
-    case DType::F16: return visit.template operator()<Plain<f16_t>>();
-    case DType::F32: return visit.template operator()<Plain<float>>();
-    case DType::F64: return visit.template operator()<Plain<double>>();
-    case DType::C64: return visit.template operator()<Plain<c64_t>>();
-    case DType::C128: return visit.template operator()<Plain<c128_t>>();
+    case DType::I1:
+      return visit.template operator()<Plain<bool>>();
+    case DType::S2:
+      return visit.template operator()<SubByte<signed char, DType::S2>>();
+    case DType::S4:
+      return visit.template operator()<SubByte<signed char, DType::S4>>();
+    case DType::S8:
+      return visit.template operator()<Plain<signed char>>();
+    case DType::S16:
+      return visit.template operator()<Plain<short>>();
+    case DType::S32:
+      return visit.template operator()<Plain<int>>();
+    case DType::S64:
+      return visit.template operator()<Plain<long>>();
+    case DType::U2:
+      return visit.template operator()<SubByte<unsigned char, DType::U2>>();
+    case DType::U4:
+      return visit.template operator()<SubByte<unsigned char, DType::U4>>();
+    case DType::U8:
+      return visit.template operator()<Plain<unsigned char>>();
+    case DType::U16:
+      return visit.template operator()<Plain<unsigned short>>();
+    case DType::U32:
+      return visit.template operator()<Plain<unsigned>>();
+    case DType::U64:
+      return visit.template operator()<Plain<unsigned long>>();
+    case DType::F4E2M1FN:
+      return visit.template operator()<Narrow<DType::F4E2M1FN>>();
+    case DType::F6E2M3FN:
+      return visit.template operator()<Narrow<DType::F6E2M3FN>>();
+    case DType::F6E3M2FN:
+      return visit.template operator()<Narrow<DType::F6E3M2FN>>();
+    case DType::F8E3M4:
+      return visit.template operator()<Narrow<DType::F8E3M4>>();
+    case DType::F8E4M3:
+      return visit.template operator()<Narrow<DType::F8E4M3>>();
+    case DType::F8E4M3FN:
+      return visit.template operator()<Narrow<DType::F8E4M3FN>>();
+    case DType::F8E4M3FNUZ:
+      return visit.template operator()<Narrow<DType::F8E4M3FNUZ>>();
+    case DType::F8E4M3B11FNUZ:
+      return visit.template operator()<Narrow<DType::F8E4M3B11FNUZ>>();
+    case DType::F8E5M2:
+      return visit.template operator()<Narrow<DType::F8E5M2>>();
+    case DType::F8E5M2FNUZ:
+      return visit.template operator()<Narrow<DType::F8E5M2FNUZ>>();
+    case DType::F8E8M0FNU:
+      return visit.template operator()<Narrow<DType::F8E8M0FNU>>();
+    case DType::BF16:
+      return visit.template operator()<Plain<bf16_t>>();
+    case DType::F16:
+      return visit.template operator()<Plain<f16_t>>();
+    case DType::F32:
+      return visit.template operator()<Plain<float>>();
+    case DType::F64:
+      return visit.template operator()<Plain<double>>();
+    case DType::C64:
+      return visit.template operator()<Plain<c64_t>>();
+    case DType::C128:
+      return visit.template operator()<Plain<c128_t>>();
   }
   return visit.template operator()<Plain<float>>();
 }
