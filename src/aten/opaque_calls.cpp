@@ -2,7 +2,7 @@
 //
 //   thalweg.convolution  mode=forward: (input, weight) → output; input_grad: (grad_output, weight) → grad_input; weight_grad: (grad_output, input) →
 //                        grad_weight; with stride, padding, dilation, transposed, output_padding, groups as PyTorch has them
-//   thalweg.matmul       (a, b) → at::matmul(a, b), of any ranks that it takes
+//   thalweg.matmul       (a, b) → at::matmul(a, b), of any ranks that it takes; with transpose_a or transpose_b the last two dims of that one swapped
 //   thalweg.aten         op=NAME.OVERLOAD: the tensors in order as the operation's tensor arguments, everything else at its default
 #include <cstring>
 #include <map>
@@ -35,6 +35,7 @@ class Config {
     THALWEG_ASSERT(at != values_.end(), "a library call's configuration has no ", name);
     return at->second;
   }
+  bool flag(const std::string& name) const { return values_.count(name) != 0 && integer(name) != 0; }
   int64_t integer(const std::string& name) const { return std::stoll(text(name)); }
   std::vector<int64_t> integers(const std::string& name) const {
     std::vector<int64_t> out;
@@ -76,10 +77,13 @@ void convolution(const std::string& text, Args in, Args out) {
   deliver(for_input ? std::get<0>(grads) : std::get<1>(grads), out[0]);
 }
 
-void matmul(const std::string&, Args in, Args out) {
+void matmul(const std::string& text, Args in, Args out) {
   BelowAutograd guard;
-  at::Tensor result = tensor_over(out[0]);
-  at::matmul_out(result, tensor_over(in[0]), tensor_over(in[1]));
+  const Config config(text);
+  at::Tensor a = tensor_over(in[0]), b = tensor_over(in[1]), result = tensor_over(out[0]);
+  if (config.flag("transpose_a")) a = a.transpose(-2, -1);
+  if (config.flag("transpose_b")) b = b.transpose(-2, -1);
+  at::matmul_out(result, a, b);
   deliver(result, out[0]);
 }
 

@@ -49,7 +49,7 @@ Scalar conv_element(Emitter& e, const ir::Op& op, const Index& out, const std::v
   std::vector<Index> at = space.unflatten(out, result), source(in.size()), tap(k.size());
   const Index& channel = inner.back();
   const int64_t out_features = result[d.output_feature], kernel_inputs = k[d.kernel_input];
-  Index feature = at[d.output_feature], batch = at[d.output_batch];
+  const Index &feature = at[d.output_feature], &batch = at[d.output_batch];
   source[d.input_feature] = channel;
   if (d.feature_groups > 1) {
     Index group = space.div_mod(feature, out_features / d.feature_groups).first;

@@ -188,7 +188,7 @@ void add_opaque(const ir::Op& op, std::vector<Step>& steps) {
   Step step;
   step.name = target_of(op);
   step.fallible = true;
-  step.opaque = true;
+  (step.name == "thalweg.aten" ? step.opaque : step.library) = true;
   std::vector<libs::cpu::TensorArg> inputs, outputs;
   for (const ir::Value* operand : op.operands) {
     step.args.push_back(read_arg(operand));

@@ -8,6 +8,7 @@
 #include "codegen/expression.h"
 #include "compiler/rewrite.h"
 #include "ir/dimension_numbers.h"
+#include "libs/cpu/opaque.h"
 #include "support/error.h"
 
 namespace thalweg::compiler {
@@ -196,6 +197,50 @@ class Copies {
 
 bool through_f32(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16; }
 
+// An operand as [batch, rows, columns] (no batch dim for batch 1), each role's dims merged; `transposed` when the contracted dims lie on the other side.
+struct MatrixOperand {
+  ir::Value* value;
+  bool transposed;
+};
+
+MatrixOperand matrix(ir::Builder& b, ir::Value* operand, const Roles& roles, bool contract_last) {
+  auto joined = [](std::initializer_list<const ir::Dims*> lists) {
+    ir::Dims all;
+    for (const ir::Dims* list : lists) all.insert(all.end(), list->begin(), list->end());
+    return all;
+  };
+  auto extent = [&](const ir::Dims& dims) {
+    int64_t n = 1;
+    for (int64_t d : dims) n *= operand->type.dims[static_cast<size_t>(d)];
+    return n;
+  };
+  const int64_t batch = extent(roles.batch), free = extent(roles.free), contract = extent(roles.contract);
+  const ir::Dims free_first = joined({&roles.batch, &roles.free, &roles.contract}), contract_first = joined({&roles.batch, &roles.contract, &roles.free});
+  const bool as_contract_first = std::is_sorted(contract_first.begin(), contract_first.end()) && !std::is_sorted(free_first.begin(), free_first.end());
+  ir::Value* value = b.transpose(operand, as_contract_first ? contract_first : free_first);
+  ir::Dims dims = as_contract_first ? ir::Dims{contract, free} : ir::Dims{free, contract};
+  if (batch != 1) dims.insert(dims.begin(), batch);
+  return {b.reshape(value, dims), as_contract_first == contract_last};
+}
+
+// A bf16 product as a library call, where a library offers one.
+std::vector<ir::Value*> library_product(ir::Builder& b, const ir::Op& op) {
+  const ir::Type& type = op.result()->type;
+  for (const ir::Type* t : std::initializer_list<const ir::Type*>{&type, &op.operand(0)->type, &op.operand(1)->type})
+    if (t->dtype != DType::BF16 || t->size() == 0) return {};
+  if (!libs::cpu::find_opaque("thalweg.matmul")) return {};
+  const ir::DotDims d = ir::dot_dims(op.attrs);
+  const Roles left = roles_of(op.operand(0)->type, d.lhs_batch, d.lhs_contract), right = roles_of(op.operand(1)->type, d.rhs_batch, d.rhs_contract);
+  const MatrixOperand a = matrix(b, op.operand(0), left, true), c = matrix(b, op.operand(1), right, false);
+  ir::Dims dims = a.value->type.dims;
+  dims[dims.size() - 2] = a.transposed ? a.value->type.dims.back() : a.value->type.dims[dims.size() - 2];
+  dims.back() = c.transposed ? c.value->type.dims[dims.size() - 2] : c.value->type.dims.back();
+  ir::Attributes config;
+  config.set("transpose_a", a.transposed);
+  config.set("transpose_b", c.transposed);
+  return {b.reshape(b.custom_call("thalweg.matmul", {a.value, c.value}, {ir::tensor(DType::BF16, dims)}, std::move(config))[0], type.dims)};
+}
+
 // Products that BLAS does not take as they are.
 std::vector<ir::Value*> simplify(ir::Builder& b, ir::Op& op) {
   if (op.code != OpCode::DotGeneral) return {};
@@ -205,6 +250,7 @@ std::vector<ir::Value*> simplify(ir::Builder& b, ir::Op& op) {
   const bool floats = ir::is_float(lhs->type.dtype) && ir::is_float(rhs->type.dtype) && ir::is_float(type.dtype);
   const bool narrow = through_f32(lhs->type.dtype) || through_f32(rhs->type.dtype) || through_f32(type.dtype);
   const DType wide = lhs->type.dtype == DType::F64 || rhs->type.dtype == DType::F64 || type.dtype == DType::F64 ? DType::F64 : DType::F32;
+  if (std::vector<ir::Value*> library = library_product(b, op); !library.empty()) return library;
   if (!floats || (!narrow && lhs->type.dtype == type.dtype && rhs->type.dtype == type.dtype)) return {};
   for (DType d : {lhs->type.dtype, rhs->type.dtype, type.dtype})
     if (d != DType::F32 && d != DType::F64 && !through_f32(d)) return {};

@@ -278,6 +278,7 @@ void Assembler::emit_commands() {
       ++program_.info.library_calls;
     } else {
       program_.commands.push_back(exec::CallCommand{step.name, step.call, refs(step.args)});
+      if (step.library) ++program_.info.library_calls;
       if (step.opaque) ++program_.info.opaque_calls, program_.info.opaque_names.push_back(step.name);
     }
   }

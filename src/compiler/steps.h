@@ -42,7 +42,8 @@ struct Step {
   std::string name;
   std::vector<StepArg> args;  // of gemm and call
   bool fallible = false;
-  bool opaque = false;
+  bool opaque = false;   // a whole operation of somebody else, counted by name
+  bool library = false;  // a library's product or convolution
 
   bool is_kernel() const { return !parts.empty(); }
   double cost() const;
