@@ -101,6 +101,13 @@ std::optional<std::vector<Literal>> chlo(const Call& call, std::string_view name
   if (name == "top_k" || name == "topk") return top_k(call);
   if (name == "next_after") return next_after(call);
   if (call.operands.empty()) return std::nullopt;
+  if (name == "square") {
+    const BinaryFn multiply = binary_function(ir::OpCode::Multiply, call.type().dtype);
+    Literal out(call.type());
+    if (!multiply) return std::nullopt;
+    for (int64_t i = 0; i < out.type.size(); ++i) multiply(element(call.in(0), i), element(call.in(0), i), element(out, i));
+    return one(std::move(out));
+  }
   if (name == "erf" && call.operands.size() == 1) {
     const UnaryFn erf = unary_function(ir::OpCode::Erf, call.type().dtype);
     Literal out(call.type());

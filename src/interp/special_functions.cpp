@@ -100,7 +100,6 @@ Real bessel_i1e(Real x) {
 }
 
 Real conj(Real x) { return x; }
-Real square(Real x) { return x * x; }
 Real is_inf(Real x) { return std::isinf(x); }
 Real is_pos_inf(Real x) { return x == kInfinity; }
 Real is_neg_inf(Real x) { return x == -kInfinity; }
@@ -120,10 +119,10 @@ Fn find(const Row<Fn> (&rows)[N], std::string_view name) {
 }
 
 constexpr Row<RealFn> kReal[] = {
-    {"acos", std::acos},   {"acosh", std::acosh}, {"asin", std::asin}, {"asinh", std::asinh},      {"atan", std::atan},
-    {"atanh", std::atanh}, {"cosh", std::cosh},   {"sinh", std::sinh}, {"tan", std::tan},          {"erf", std::erf},
-    {"erfc", std::erfc},   {"erf_inv", erf_inv},  {"lgamma", lgamma},  {"digamma", digamma},       {"bessel_i1e", bessel_i1e},
-    {"square", square},    {"conj", conj},        {"is_inf", is_inf},  {"is_pos_inf", is_pos_inf}, {"is_neg_inf", is_neg_inf},
+    {"acos", std::acos},   {"acosh", std::acosh}, {"asin", std::asin},        {"asinh", std::asinh},      {"atan", std::atan},
+    {"atanh", std::atanh}, {"cosh", std::cosh},   {"sinh", std::sinh},        {"tan", std::tan},          {"erf", std::erf},
+    {"erfc", std::erfc},   {"erf_inv", erf_inv},  {"lgamma", lgamma},         {"digamma", digamma},       {"bessel_i1e", bessel_i1e},
+    {"conj", conj},        {"is_inf", is_inf},    {"is_pos_inf", is_pos_inf}, {"is_neg_inf", is_neg_inf},
 };
 constexpr Row<RealFn2> kReal2[] = {{"zeta", zeta}, {"polygamma", polygamma}};
 
@@ -136,12 +135,11 @@ Complex c_atanh(Complex z) { return std::atanh(z); }
 Complex c_cosh(Complex z) { return std::cosh(z); }
 Complex c_sinh(Complex z) { return std::sinh(z); }
 Complex c_tan(Complex z) { return std::tan(z); }
-Complex c_square(Complex z) { return {(z.real() - z.imag()) * (z.real() + z.imag()), 2 * z.real() * z.imag()}; }
 Complex c_conj(Complex z) { return std::conj(z); }
 
 constexpr Row<ComplexFn> kComplex[] = {
-    {"acos", c_acos}, {"acosh", c_acosh}, {"asin", c_asin}, {"asinh", c_asinh},   {"atan", c_atan}, {"atanh", c_atanh},
-    {"cosh", c_cosh}, {"sinh", c_sinh},   {"tan", c_tan},   {"square", c_square}, {"conj", c_conj},
+    {"acos", c_acos},   {"acosh", c_acosh}, {"asin", c_asin}, {"asinh", c_asinh}, {"atan", c_atan},
+    {"atanh", c_atanh}, {"cosh", c_cosh},   {"sinh", c_sinh}, {"tan", c_tan},     {"conj", c_conj},
 };
 
 }  // namespace

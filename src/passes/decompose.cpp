@@ -176,12 +176,21 @@ Replacement batch_norm_grad(const Writer& w) {  // x, scale, mean, variance, dy 
   return {w.result(0, dx), w.result(1, sum_dyn), w.result(2, sum_dy)};
 }
 
+Replacement square(const Writer& w) { return {w.b.binary(OpCode::Multiply, w.op.operands[0], w.op.operands[0])}; }
+
+// A statement about sharding: on one device its result is its operand.
+Replacement pass_through(const Writer& w) { return {w.op.operands[0]}; }
+
+bool is_sharding(std::string_view target) {
+  return target == "sdy.sharding_constraint" || target == "Sharding" || target == "SPMDFullToShardShape" || target == "SPMDShardToFullShape";
+}
+
 using Decomposition = Replacement (*)(const Writer&);
 
 const std::map<std::string_view, Decomposition>& composites() {
   static const auto* table = new std::map<std::string_view, Decomposition>{
-      {"thalweg.softmax", softmax},       {"thalweg.log_softmax", log_softmax},         {"thalweg.gelu", gelu},          {"thalweg.gelu_grad", gelu_grad},
-      {"thalweg.layer_norm", layer_norm}, {"thalweg.layer_norm_grad", layer_norm_grad}, {"thalweg.attention", attention}};
+      {"thalweg.softmax", softmax},       {"thalweg.log_softmax", log_softmax},         {"thalweg.gelu", gelu},           {"thalweg.gelu_grad", gelu_grad},
+      {"thalweg.layer_norm", layer_norm}, {"thalweg.layer_norm_grad", layer_norm_grad}, {"thalweg.attention", attention}, {"chlo.square", square}};
   return *table;
 }
 
@@ -197,6 +206,9 @@ Decomposition decomposition_of(const Op& op) {
       auto found = composites().find(op.attrs.string("name"));
       return found == composites().end() ? nullptr : found->second;
     }
+    case OpCode::CustomCall:
+      return is_sharding(op.attrs.string("call_target_name")) && op.operands.size() == 1 && op.operands[0]->type == op.results[0]->type ? pass_through
+                                                                                                                                        : nullptr;
     default:
       return nullptr;
   }

@@ -13,6 +13,9 @@ namespace thalweg::passes {
 //   thalweg.layer_norm                     x [, weight, bias] → y, mean, rstd; axis (first normalised dim; mean and rstd have the dims before it), eps
 //   thalweg.layer_norm_grad                dy, x, mean, rstd [, weight] → dx [, dweight, dbias]; axis
 //   thalweg.attention                      q, k, v [, mask added to the scores] → y; scale; shapes [batch…, tokens, width]
+//   chlo.square                            x → y
+//
+// Calls that only state a sharding (sdy.sharding_constraint, Sharding …) become their operand.
 bool decompose(ir::Function& function, const ir::Module* module = nullptr);
 
 // True for the composites named above.

@@ -61,6 +61,7 @@ class CpuEngine : public Engine {
     std::ostringstream text;
     text << info.kernels << " kernels, " << info.library_calls << " library calls, " << info.opaque_calls << " opaque calls, " << info.temporary_bytes
          << " temporary bytes, compiled in " << info.compile_seconds << " s";
+    for (size_t i = 0; i < info.opaque_names.size(); ++i) text << (i ? ", " : "; opaque: ") << info.opaque_names[i];
     return text.str();
   }
 
