@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/race_checker.h"
 
 namespace {
 
@@ -141,8 +142,43 @@ void submit(Device& device) {
 
 }  // namespace
 
+// What the race checker adds to an access: submissions with and without it.
+void check() {
+  using thalweg::runtime::RaceChecker;
+  double with[2], without[2];
+  for (int checked = 0; checked < 2; ++checked) {
+    auto checker = std::make_unique<RaceChecker>();
+    if (checked) thalweg::runtime::check_races(checker.get());
+    {
+      auto device = thalweg::runtime::cpu::make_device(1);
+      Stream& stream = device->compute_stream();
+      std::vector<BufferPtr> buffers;
+      for (int i = 0; i < 101; ++i) buffers.push_back(stream.allocate(4096));
+      for (int size : {0, 1}) {
+        int count = size ? 101 : 1;
+        double best = 1e30;
+        for (int run = 0; run < 20; ++run) {
+          stream.synchronize();
+          double start = thread_ns();
+          for (int i = 0; i < 200; ++i) {
+            Submission submission(stream);
+            for (int b = 0; b < count; ++b) b % 2 ? submission.read(buffers[b]) : submission.write(buffers[b]);
+            submission.run([](void*) {});
+          }
+          best = std::min(best, (thread_ns() - start) / 200);
+        }
+        (checked ? with : without)[size] = best;
+      }
+    }
+    thalweg::runtime::check_races(nullptr);
+  }
+  double per_access = (with[1] - with[0] - without[1] + without[0]) / 100;
+  std::printf("race checker: %.1f ns an access, %.1f ns a submission\n", per_access, with[0] - without[0] - per_access);
+}
+
 int main() {
   auto device = thalweg::runtime::cpu::make_device(1);
   allocate_and_free(*device);
   submit(*device);
+  check();
 }

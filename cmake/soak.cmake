@@ -15,3 +15,8 @@ add_executable(mutation_suite tests/soak/mutation_main.cpp tests/soak/soak_test.
 target_link_libraries(mutation_suite PRIVATE runtime_mutable GTest::gtest)
 add_test(NAME mutation_suite COMMAND mutation_suite)
 set_tests_properties(mutation_suite PROPERTIES TIMEOUT 600)
+add_test(NAME soak COMMAND soak --programs 10000)
+set_tests_properties(soak PROPERTIES TIMEOUT 600)
+
+add_executable(runtime_bench EXCLUDE_FROM_ALL bench/runtime_bench.cpp)
+target_link_libraries(runtime_bench PRIVATE runtime_cpu)

@@ -27,10 +27,10 @@ struct Exported {
 
 std::vector<int64_t> row_major(std::span<const int64_t> shape) {
   std::vector<int64_t> strides(shape.size());
-  int64_t step = 1;
+  uint64_t step = 1;  // may wrap around for sizes that check_layout() refuses
   for (size_t i = shape.size(); i-- > 0;) {
-    strides[i] = step;
-    step *= std::max<int64_t>(shape[i], 1);
+    strides[i] = static_cast<int64_t>(step);
+    step *= static_cast<uint64_t>(std::max<int64_t>(shape[i], 1));
   }
   return strides;
 }

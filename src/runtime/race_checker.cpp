@@ -18,7 +18,7 @@ void check_races(RaceChecker* checker) { race_checker.store(checker, std::memory
 RaceChecker::Timeline& RaceChecker::timeline(const Axis& axis) {
   if (timelines_.size() <= axis.slot) timelines_.resize(axis.slot + 1);
   Timeline& line = timelines_[axis.slot];
-  line.name = axis.name;
+  if (line.name != axis.name) line.name = axis.name;
   return line;
 }
 
@@ -33,8 +33,12 @@ void RaceChecker::join_point(Clock& clock, const Point& point) {
 }
 
 uint32_t RaceChecker::note(const char* label, const std::source_location& site) {
+  size_t place = (reinterpret_cast<uintptr_t>(label) / 8 + reinterpret_cast<uintptr_t>(site.file_name()) / 8 + site.line()) % recent_notes_.size();
+  RecentNote& recent = recent_notes_[place];
+  if (recent.label == label && recent.file == site.file_name() && recent.line == site.line()) return recent.index;
   auto [found, is_new] = note_index_.try_emplace({label, site.file_name(), site.line()}, static_cast<uint32_t>(notes_.size()));
   if (is_new) notes_.push_back({label, std::string(site.file_name()) + ":" + std::to_string(site.line())});
+  recent = {label, site.file_name(), site.line(), found->second};
   return found->second;
 }
 
@@ -42,10 +46,12 @@ void RaceChecker::submitted(const Axis& axis, uint64_t epoch, const Frontier& wa
                             const std::source_location& site) {
   std::lock_guard guard(lock_);
   Timeline& line = timeline(axis);
-  line.now.join(host_);
+  bool learns = line.host_version != host_version_ || !waits.empty();
+  if (line.host_version != host_version_) line.now.join(host_);
+  line.host_version = host_version_;
   for (const Point& point : waits) join_point(line.now, point);
   line.now.raise(axis.slot, epoch);
-  line.history.emplace_back(epoch, line.now);
+  if (learns) line.history.emplace_back(epoch, line.now);
   if (line.history.size() > kHistory) line.history.pop_front();
   uint32_t index = note(label, site);
   line.recent.emplace_back(epoch, index);
@@ -57,7 +63,9 @@ void RaceChecker::submitted(const Axis& axis, uint64_t epoch, const Frontier& wa
 
 void RaceChecker::host_saw(const Point& point) {
   std::lock_guard guard(lock_);
+  if (host_.at(point.axis->slot) >= point.epoch) return;
   join_point(host_, point);
+  ++host_version_;
 }
 
 void RaceChecker::host_access(const Access& access, std::source_location site) {
@@ -66,10 +74,11 @@ void RaceChecker::host_access(const Access& access, std::source_location site) {
 }
 
 // The shadow of the access's life of the memory. A new life takes the place of the parts of earlier ones that it overlaps, and remembers their accesses.
-std::map<const char*, RaceChecker::Shadow>::iterator RaceChecker::shadow_for(const Access& access) {
+RaceChecker::Shadow& RaceChecker::shadow_for(const Access& access) {
   const char *begin = access.base, *end = begin + access.bytes;
+  if (const RecentShadow& recent = recent_shadow(begin); recent.base == begin && recent.life == access.life) return *recent.shadow;
   auto found = shadows_.lower_bound(begin);
-  if (found != shadows_.end() && found->first == begin && found->second.life == access.life) return found;
+  if (found != shadows_.end() && found->first == begin && found->second.life == access.life) return remember(found);
   Shadow fresh;
   fresh.end = end;
   fresh.life = access.life;
@@ -77,6 +86,7 @@ std::map<const char*, RaceChecker::Shadow>::iterator RaceChecker::shadow_for(con
   while (found != shadows_.end() && found->first < end) {
     Shadow old = std::move(found->second);
     const char* old_begin = found->first;
+    recent_shadow(old_begin) = {};
     found = shadows_.erase(found);
     fresh.before.insert(fresh.before.end(), old.touches.begin(), old.touches.end());
     fresh.before.insert(fresh.before.end(), old.before.begin(), old.before.end());
@@ -87,7 +97,12 @@ std::map<const char*, RaceChecker::Shadow>::iterator RaceChecker::shadow_for(con
     }
     if (old.end > end) found = shadows_.emplace(end, std::move(old)).first;
   }
-  return shadows_.insert_or_assign(begin, std::move(fresh)).first;
+  return remember(shadows_.insert_or_assign(begin, std::move(fresh)).first);
+}
+
+RaceChecker::Shadow& RaceChecker::remember(std::map<const char*, Shadow>::iterator found) {
+  recent_shadow(found->first) = {found->first, found->second.life, &found->second};
+  return found->second;
 }
 
 void RaceChecker::compare(const std::vector<Touch>& earlier, const Touch& by, const Clock& now, const char* begin, const char* end) {
@@ -110,10 +125,9 @@ void RaceChecker::compare(const std::vector<Touch>& earlier, const Touch& by, co
 
 void RaceChecker::touch(const Access& access, const Touch& by, const Clock& now) {
   if (access.bytes == 0) return;
-  auto found = shadow_for(access);
-  Shadow& shadow = found->second;
-  compare(shadow.before, by, now, found->first, shadow.end);
-  compare(shadow.touches, by, now, found->first, shadow.end);
+  Shadow& shadow = shadow_for(access);
+  compare(shadow.before, by, now, access.base, shadow.end);
+  compare(shadow.touches, by, now, access.base, shadow.end);
   if (by.writes) {
     // Whatever was not ordered before it has been reported; from here on it stands for them all.
     shadow.before.clear();
@@ -144,6 +158,7 @@ void RaceChecker::clear() {
   count_ = 0;
   races_.clear();
   shadows_.clear();
+  recent_shadows_.fill({});
   timelines_.clear();
   host_ = {};
 }

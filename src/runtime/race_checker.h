@@ -2,6 +2,7 @@
 // accesses before it. It shares no state with the allocator that it checks.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -34,7 +35,8 @@ struct Race {
   std::string text() const;
 };
 
-// Thread-safe. The whole process has at most one in force: see check_races().
+// Thread-safe. The whole process has at most one in force: see check_races(). All threads of the host count as one: what one of them saw complete counts
+// as seen by the others.
 class RaceChecker {
  public:
   // A task was put on `axis` as its `epoch`; it starts after `waits`.
@@ -79,6 +81,7 @@ class RaceChecker {
   struct Timeline {
     std::string name;
     Clock now;
+    uint64_t host_version = ~uint64_t{0};              // of the host's clock in `now`
     std::deque<std::pair<uint64_t, Clock>> history;    // where `now` learned something of others
     std::deque<std::pair<uint64_t, uint32_t>> recent;  // epoch and note, for pictures
     std::deque<Edge> waits;
@@ -87,11 +90,24 @@ class RaceChecker {
     std::string label, site;
   };
 
+  // Direct-mapped caches of the two look-ups that each access makes.
+  struct RecentShadow {
+    const char* base = nullptr;
+    uint64_t life = 0;
+    Shadow* shadow = nullptr;
+  };
+  struct RecentNote {
+    const char *label = nullptr, *file = nullptr;
+    uint32_t line = 0, index = 0;
+  };
+
   Timeline& timeline(const Axis& axis);
   void join_point(Clock& clock, const Point& point);
   void touch(const Access& access, const Touch& by, const Clock& now);
   void compare(const std::vector<Touch>& earlier, const Touch& by, const Clock& now, const char* begin, const char* end);
-  std::map<const char*, Shadow>::iterator shadow_for(const Access& access);
+  Shadow& shadow_for(const Access& access);
+  Shadow& remember(std::map<const char*, Shadow>::iterator found);
+  RecentShadow& recent_shadow(const char* base) { return recent_shadows_[reinterpret_cast<uintptr_t>(base) / 256 % recent_shadows_.size()]; }
   RaceSide side(const Touch& touch) const;
   uint32_t note(const char* label, const std::source_location& site);
 
@@ -99,6 +115,9 @@ class RaceChecker {
   std::atomic<uint64_t> count_{0};
   std::deque<Timeline> timelines_;  // by slot
   Clock host_;
+  uint64_t host_version_ = 0;
+  std::array<RecentShadow, 4096> recent_shadows_{};
+  std::array<RecentNote, 256> recent_notes_{};
   std::map<const char*, Shadow> shadows_;
   std::vector<Note> notes_;
   std::map<std::tuple<const char*, const char*, uint32_t>, uint32_t> note_index_;  // label, file and line by address

@@ -63,6 +63,7 @@ void Submission::record_uses(Point point) const {
 
 std::vector<Access> Submission::accesses() const {
   std::vector<Access> all;
+  all.reserve(reads_.size() + writes_.size());
   auto add = [&](const BufferPtr& buffer, bool writes) { all.push_back({static_cast<const char*>(buffer->data()), buffer->size(), writes, buffer->life()}); };
   for (const BufferPtr& buffer : reads_) add(buffer, false);
   for (const BufferPtr& buffer : writes_) add(buffer, true);
