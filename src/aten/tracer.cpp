@@ -34,6 +34,7 @@ class Tracing {
   // Records the call and leaves its results on the stack; false when it must take the fallback (the stack is untouched then).
   bool run() {
     if (!decode() || !decode_written()) return false;
+    if (plan_.mode != ResultMode::kFresh && !(plan_.row->flags & lazy::kOverlapAllowed)) check_overlap();
     const ResultSpecs* specs = find_specs();
     if (specs && specs->untraceable) return false;
     make_results(specs);
@@ -232,6 +233,20 @@ class Tracing {
     return true;
   }
 
+  // As PyTorch's own kernels: no element is written twice, and none is written under a window of another shape that is read.
+  void check_overlap() const {
+    for (const at::Tensor* target : targets_) {
+      if (!target->is_non_overlapping_and_dense()) at::assert_no_internal_overlap(*target);
+    }
+    if (targets_.size() != 1) return;
+    const at::Tensor& target = *targets_[0];
+    for (int i = 0; i < plan_.arguments; ++i) {
+      if (!frame_[i].isTensor()) continue;
+      const at::Tensor& other = frame_[i].toTensor();
+      if (other.defined() && is_ours(other) && !other.is_same(target) && &storage_of(other) == &storage_of(target)) at::assert_no_partial_overlap(target, other);
+    }
+  }
+
   bool add_target(const at::Tensor& tensor) {
     if (!is_ours(tensor)) raise_mixed_devices(tensor);
     if (tensor.dim() > lazy::kMaxRank || !is_traced(tensor.scalar_type()) || tensor.is_neg()) return false;
@@ -383,6 +398,8 @@ void register_plan(std::map<std::string, torch::Library*>& libraries, const Plan
 bool trace_copy(const at::Tensor& self, const at::Tensor& source) {
   static const lazy::Row* row = is_tracing_enabled() ? lazy::find_row("aten::copy") : nullptr;
   if (!row || self.dim() > lazy::kMaxRank || !is_traced(self.scalar_type()) || !is_traced(source.scalar_type())) return false;
+  if (!self.is_non_overlapping_and_dense()) at::assert_no_internal_overlap(self);
+  if (&storage_of(self) == &storage_of(source)) at::assert_no_partial_overlap(self, source);
   const uint64_t words[] = {header(ArgKind::Tensor, 0), header(ArgKind::Tensor, 1), header(ArgKind::Bool, 1), 0};
   const lazy::TensorArg input{&storage_of(source), view_of(source)};
   const lazy::ResultArg result{&storage_of(self), view_of(self)};

@@ -42,23 +42,25 @@ Session& Session::get() {
   return *session;
 }
 
-Session::Session() : state_(new State) {
+Session::Session() : state_(new State) {}
+
+runtime::Device& Session::State::use_device() {
+  if (device.load()) return *device.load();
+  device = &runtime::cpu::device();
+  // After the device has registered its own handlers: those that run before a fork run last registered first, so that what is in flight has been waited
+  // for when the device takes its locks.
   pthread_atfork(
       [] {
         State& state = *get().state_;
         state.lock.lock();
-        if (state.device.load()) try {
-            state.settle(0);
-          } catch (const Error&) {
-          }
+        try {
+          state.settle(0);
+        } catch (const Error&) {
+        }
       },
       [] { get().state_->lock.unlock(); },
       // The child's thread is not the owner that the recursive lock remembers, and nobody else is left to hold it.
       [] { new (&get().state_->lock) std::recursive_mutex; });
-}
-
-runtime::Device& Session::State::use_device() {
-  if (!device.load()) device = &runtime::cpu::device();
   return *device.load();
 }
 

@@ -168,8 +168,14 @@ Value* strided_read(Builder& b, Value* memory, const View& view) {
   return b.gather(flat(b, memory), b.reshape(at, with_one(shape_of(view))), dims, {1});
 }
 
-Value* strided_write(Builder& b, Value* memory, const View& view, Value* update) {
-  if (view.count() == 0) return memory;
+Value* strided_write(Builder& b, Value* memory, const View& window, Value* update) {
+  if (window.count() == 0) return memory;
+  // Along repeated dims every element writes to the same place: one is enough.
+  View view = window;
+  Dims limit = update->type.dims;
+  for (int i = 0; i < view.rank; ++i)
+    if (view.strides[i] == 0) view.sizes[i] = limit[static_cast<size_t>(i)] = 1;
+  if (limit != update->type.dims) update = b.slice(update, Dims(limit.size(), 0), limit, Dims(limit.size(), 1));
   const ir::Type type = memory->type;
   Value* content = reinterpret(b, memory, view.dtype);
   Value* written;

@@ -11,6 +11,7 @@ namespace thalweg::lazy {
 ir::Value* strided_read(ir::Builder& b, ir::Value* memory, const View& view);
 
 // The content with `update` (shaped by view's sizes, of view's dtype) written through `view`; keeps `memory`'s type.
+// Elements that share memory must have the same value.
 ir::Value* strided_write(ir::Builder& b, ir::Value* memory, const View& view, ir::Value* update);
 
 }  // namespace thalweg::lazy
