@@ -310,8 +310,9 @@ def test_set_from_a_storage_of_bytes(xla) -> None:
     assert window.tolist() == [1, 3]
     window.fill_(9)
     assert source.tolist() == [0, 9, 2, 9]
-    copied = torch.UntypedStorage(16, device="xla").copy_(source.untyped_storage())
-    assert torch.empty(0, device=xla).set_(copied).tolist() == [0, 9, 2, 9]
+    as_bytes = torch.empty(0, dtype=torch.uint8, device=xla).set_(source.untyped_storage(), 0, (16,), (1,))
+    copied = as_bytes.clone().untyped_storage()
+    assert torch.empty(0, device=xla).set_(copied, 0, (4,), (1,)).tolist() == [0, 9, 2, 9]
 
 
 def test_resize_keeps_elements(xla) -> None:

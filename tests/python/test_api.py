@@ -57,6 +57,7 @@ def test_private_names_that_libraries_read(xla) -> None:
 
 def test_step_and_compile(xla) -> None:
     x = torch.zeros(2, device=xla)
+    torch_xla.sync()
     with watch() as work, torch_xla.step():
         x.add_(1)
     assert work.launches == 1

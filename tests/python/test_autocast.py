@@ -20,7 +20,7 @@ LOWER = {
 }
 FULL = {
     "exp": torch.exp,
-    "log": lambda x: torch.log(x.abs() + 1),
+    "log": lambda x: torch.log(x.abs()),
     "softmax": lambda x: torch.softmax(x, -1),
     "layer_norm": lambda x: torch.nn.functional.layer_norm(x, (4,)),
     "sum": lambda x: x.sum(),

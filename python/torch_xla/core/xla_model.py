@@ -29,7 +29,7 @@ from torch_xla.core.collectives import (  # noqa: F401
     rendezvous,
 )
 from torch_xla.core.rates import RateTracker  # noqa: F401
-from torch_xla.core.tensor_trees import map_tensors
+from torch_xla.core.tensor_trees import ToXlaTensorArena, map_tensors  # noqa: F401
 
 # Devices
 
