@@ -241,6 +241,7 @@ int cost(const ir::Op& op) {
     case OpCode::Tan:
     case OpCode::Tanh:
     case OpCode::Erf:
+    case OpCode::Erfc:
     case OpCode::Atan2:
     case OpCode::Power:
       return 12;

@@ -8,6 +8,7 @@
 #include "interp/scalar_functions.h"
 #include "interp/special_functions.h"
 #include "ir/float_formats.h"
+#include "ir/op_forms.h"
 #include "ir/scalar.h"
 
 namespace thalweg::interp {
@@ -108,11 +109,11 @@ std::optional<std::vector<Literal>> chlo(const Call& call, std::string_view name
     for (int64_t i = 0; i < out.type.size(); ++i) multiply(element(call.in(0), i), element(call.in(0), i), element(out, i));
     return one(std::move(out));
   }
-  if (name == "erf" && call.operands.size() == 1) {
-    const UnaryFn erf = unary_function(ir::OpCode::Erf, call.type().dtype);
+  if (const auto own = ir::parse_chlo("chlo." + std::string(name)); own && call.operands.size() == 1) {
+    const UnaryFn function = unary_function(*own, call.type().dtype);
     Literal out(call.type());
-    if (!erf) return std::nullopt;
-    for (int64_t i = 0; i < out.type.size(); ++i) erf(element(call.in(0), i), element(out, i));
+    if (!function) return std::nullopt;
+    for (int64_t i = 0; i < out.type.size(); ++i) function(element(call.in(0), i), element(out, i));
     return one(std::move(out));
   }
   if (is_complex(call.in(0).type.dtype)) {

@@ -119,10 +119,9 @@ Fn find(const Row<Fn> (&rows)[N], std::string_view name) {
 }
 
 constexpr Row<RealFn> kReal[] = {
-    {"acos", std::acos},   {"acosh", std::acosh}, {"asin", std::asin},        {"asinh", std::asinh},      {"atan", std::atan},
-    {"atanh", std::atanh}, {"cosh", std::cosh},   {"sinh", std::sinh},        {"tan", std::tan},          {"erf", std::erf},
-    {"erfc", std::erfc},   {"erf_inv", erf_inv},  {"lgamma", lgamma},         {"digamma", digamma},       {"bessel_i1e", bessel_i1e},
-    {"conj", conj},        {"is_inf", is_inf},    {"is_pos_inf", is_pos_inf}, {"is_neg_inf", is_neg_inf},
+    {"acos", std::acos},        {"acosh", std::acosh}, {"asin", std::asin}, {"asinh", std::asinh},      {"atan", std::atan},        {"atanh", std::atanh},
+    {"cosh", std::cosh},        {"sinh", std::sinh},   {"tan", std::tan},   {"erf_inv", erf_inv},       {"lgamma", lgamma},         {"digamma", digamma},
+    {"bessel_i1e", bessel_i1e}, {"conj", conj},        {"is_inf", is_inf},  {"is_pos_inf", is_pos_inf}, {"is_neg_inf", is_neg_inf},
 };
 constexpr Row<RealFn2> kReal2[] = {{"zeta", zeta}, {"polygamma", polygamma}};
 

@@ -80,7 +80,7 @@ uint64_t encode_magnitude(const Format& f, double magnitude) {
   const int quantum = (denormal ? smallest : exponent) - f.mantissa_bits;
   const auto steps = static_cast<uint64_t>(std::nearbyint(std::ldexp(magnitude, -quantum)));
   if (denormal) return steps;  // may carry into the smallest normal, whose code follows
-  const auto field = static_cast<uint64_t>(exponent + f.bias);
+  const uint64_t field = static_cast<uint64_t>(exponent) + static_cast<uint64_t>(f.bias);
   return (field << f.mantissa_bits) + steps - (uint64_t{1} << f.mantissa_bits);
 }
 

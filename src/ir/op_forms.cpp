@@ -51,6 +51,14 @@ std::span<const Keyword> keywords(OpCode code) {
   return {begin, end};
 }
 
+std::string_view chlo_name(OpCode code) { return code == OpCode::Erf ? "chlo.erf" : code == OpCode::Erfc ? "chlo.erfc" : ""; }
+
+std::optional<OpCode> parse_chlo(std::string_view name) {
+  for (OpCode code : {OpCode::Erf, OpCode::Erfc})
+    if (chlo_name(code) == name) return code;
+  return std::nullopt;
+}
+
 bool has_keyword_form(OpCode code) {
   switch (code) {
     case OpCode::TorchIndexSelect:

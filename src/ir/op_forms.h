@@ -1,6 +1,7 @@
 // The assembly forms of ops as data, shared by parser and printer: which keywords a pretty form has and which attributes they stand for.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -25,6 +26,10 @@ struct Keyword {
 
 // The keywords of an op in the order they are printed; empty when its pretty form is not `operands, keyword = value, …`.
 std::span<const Keyword> keywords(OpCode code);
+// CHLO's name, "chlo.erf", of an op that is CHLO's; empty for all others.
+std::string_view chlo_name(OpCode code);
+// The op that CHLO calls so, or nothing.
+std::optional<OpCode> parse_chlo(std::string_view name);
 // Ops whose pretty form is operands and keywords, nothing else.
 bool has_keyword_form(OpCode code);
 

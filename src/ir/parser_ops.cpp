@@ -90,8 +90,8 @@ void Parser::generic_op(Draft& draft) {
   const std::string name(token.text);
   Attributes all = std::move(draft.attrs);
   draft.attrs = {};
-  draft.code = name == "chlo.erf" ? OpCode::Erf : OpCode::Composite;
-  if (draft.code == OpCode::Erf) return;
+  draft.code = parse_chlo(name).value_or(OpCode::Composite);
+  if (draft.code != OpCode::Composite) return;
   draft.attrs.set("name", name);
   draft.attrs.set("composite_attributes", std::make_shared<const Attributes>(std::move(all)));
 }
@@ -204,8 +204,8 @@ void Parser::chlo_op(Draft& draft, std::string_view name) {
     }
   }
   check_operands(draft, types);
-  draft.code = name == "chlo.erf" ? OpCode::Erf : OpCode::Composite;
-  if (draft.code == OpCode::Erf) return;
+  draft.code = parse_chlo(name).value_or(OpCode::Composite);
+  if (draft.code != OpCode::Composite) return;
   draft.attrs.set("name", std::string(name));
   draft.attrs.set("composite_attributes", std::shared_ptr<const Attributes>(std::move(attributes)));
 }

@@ -193,7 +193,8 @@ class Printer {
       case OpCode::Return:
         return returns(op);
       case OpCode::Erf:
-        out_ += "chlo.erf " + uses(op);
+      case OpCode::Erfc:
+        out_ += std::string(chlo_name(op.code)) + " " + uses(op);
         attributes(op);
         out_ += " : " + types_text(operand_types(op)) + " -> " + types_text(result_types(op));
         return;
@@ -438,7 +439,7 @@ class Printer {
   // What the parser makes of one of CHLO's own ops.
   static bool has_chlo_form(const Op& op, const std::string& composite_name) {
     const bool named =
-        composite_name.starts_with("chlo.") && composite_name != "chlo.erf" && composite_name.size() > 5 &&
+        composite_name.starts_with("chlo.") && !parse_chlo(composite_name) && composite_name.size() > 5 &&
         std::all_of(composite_name.begin() + 5, composite_name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
     const Attribute* options = op.attrs.find("composite_attributes");
     return named && !op.operands.empty() && !op.results.empty() && op.attrs.size() == 2 && options &&

@@ -7,16 +7,13 @@
 namespace thalweg::tools_cli {
 namespace {
 
-constexpr OpCode kFloatUnary[] = {OpCode::Abs,         OpCode::Cbrt,
-                                  OpCode::Ceil,        OpCode::Cosine,
-                                  OpCode::Exponential, OpCode::ExponentialMinusOne,
-                                  OpCode::Floor,       OpCode::Log,
-                                  OpCode::LogPlusOne,  OpCode::Logistic,
-                                  OpCode::Negate,      OpCode::RoundNearestAfz,
-                                  OpCode::Rsqrt,       OpCode::Sign,
-                                  OpCode::Sine,        OpCode::Sqrt,
-                                  OpCode::Tan,         OpCode::Tanh,
-                                  OpCode::Erf,         OpCode::RoundNearestEven};
+constexpr OpCode kFloatUnary[] = {OpCode::Abs,      OpCode::Cbrt,        OpCode::Ceil,
+                                  OpCode::Cosine,   OpCode::Exponential, OpCode::ExponentialMinusOne,
+                                  OpCode::Floor,    OpCode::Log,         OpCode::LogPlusOne,
+                                  OpCode::Logistic, OpCode::Negate,      OpCode::RoundNearestAfz,
+                                  OpCode::Rsqrt,    OpCode::Sign,        OpCode::Sine,
+                                  OpCode::Sqrt,     OpCode::Tan,         OpCode::Tanh,
+                                  OpCode::Erf,      OpCode::Erfc,        OpCode::RoundNearestEven};
 constexpr OpCode kFloatBinary[] = {OpCode::Add,     OpCode::Subtract, OpCode::Multiply,  OpCode::Divide, OpCode::Maximum,
                                    OpCode::Minimum, OpCode::Power,    OpCode::Remainder, OpCode::Atan2};
 constexpr OpCode kComplexUnary[] = {OpCode::Negate, OpCode::Real, OpCode::Imag, OpCode::Abs, OpCode::Exponential};

@@ -68,6 +68,7 @@ TEST(Scalar, F32FunctionsAreWithinTwoUlp) {
                         THALWEG_CASE(s_log1p, std::log1p(x)),
                         {"s_tanh", [](float a) { return s_tanh(a); }, [](long double x) { return std::tanh(x); }, 2.5},
                         THALWEG_CASE(s_erf, std::erf(x)),
+                        THALWEG_CASE(s_erfc, std::erfc(x)),
                         THALWEG_CASE(s_sin, std::sin(x)),
                         THALWEG_CASE(s_cos, std::cos(x)),
                         THALWEG_CASE(s_cbrt, std::cbrt(x)),

@@ -42,6 +42,7 @@ llvm::orc::SymbolMap allowed_symbols(llvm::orc::ExecutionSession& session) {
   THALWEG_MATH_1(tanh)
   THALWEG_MATH_1(cbrt)
   THALWEG_MATH_1(erf)
+  THALWEG_MATH_1(erfc)
   THALWEG_MATH_1(floor)
   THALWEG_MATH_1(ceil)
   THALWEG_MATH_1(trunc)
