@@ -11,8 +11,8 @@ namespace {
 constexpr std::array<int8_t, 256> make_hex_table() {
   std::array<int8_t, 256> table{};
   for (auto& v : table) v = -1;
-  for (int i = 0; i < 10; ++i) table[static_cast<size_t>('0' + i)] = static_cast<int8_t>(i);
-  for (int i = 0; i < 6; ++i) table[static_cast<size_t>('a' + i)] = table[static_cast<size_t>('A' + i)] = static_cast<int8_t>(10 + i);
+  for (size_t i = 0; i < 10; ++i) table['0' + i] = static_cast<int8_t>(i);
+  for (size_t i = 0; i < 6; ++i) table['a' + i] = table['A' + i] = static_cast<int8_t>(10 + i);
   return table;
 }
 constexpr auto kHex = make_hex_table();

@@ -117,7 +117,7 @@ class Printer {
   }
 
  private:
-  void pad() { out_.append(static_cast<size_t>(2 * indent_), ' '); }
+  void pad() { out_.append(2 * static_cast<size_t>(indent_), ' '); }
   void line(const std::string& text) {
     pad();
     out_ += text + "\n";
