@@ -26,6 +26,23 @@ using torch::jit::Stack;
 
 uint64_t header(ArgKind kind, uint64_t count) { return static_cast<uint64_t>(kind) | count << 8; }
 
+// PyTorch's rule for two dense windows of one storage, which it applies to addresses: some memory in common, but not all in the same order.
+bool overlaps_partly(const at::Tensor& a, const at::Tensor& b) {
+  if (&storage_of(a) != &storage_of(b) || a.numel() == 0 || b.numel() == 0) return false;
+  if (!a.is_non_overlapping_and_dense() || !b.is_non_overlapping_and_dense()) return false;
+  const auto a_size = static_cast<int64_t>(a.element_size()), b_size = static_cast<int64_t>(b.element_size());
+  const int64_t a_begin = a.storage_offset() * a_size, a_end = a_begin + a.numel() * a_size;
+  const int64_t b_begin = b.storage_offset() * b_size, b_end = b_begin + b.numel() * b_size;
+  if (a_begin == b_begin && a_end == b_end) return a.strides() != b.strides();
+  return a_begin < b_end && b_begin < a_end;
+}
+
+[[noreturn]] void raise_partial_overlap() {
+  TORCH_CHECK(false,
+              "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor "
+              "before performing the operation.");
+}
+
 // One call on its way from the dispatcher's stack into the session.
 class Tracing {
  public:
@@ -243,7 +260,7 @@ class Tracing {
     for (int i = 0; i < plan_.arguments; ++i) {
       if (!frame_[i].isTensor()) continue;
       const at::Tensor& other = frame_[i].toTensor();
-      if (other.defined() && is_ours(other) && !other.is_same(target) && &storage_of(other) == &storage_of(target)) at::assert_no_partial_overlap(target, other);
+      if (other.defined() && is_ours(other) && !other.is_same(target) && overlaps_partly(target, other)) raise_partial_overlap();
     }
   }
 
@@ -399,7 +416,7 @@ bool trace_copy(const at::Tensor& self, const at::Tensor& source) {
   static const lazy::Row* row = is_tracing_enabled() ? lazy::find_row("aten::copy") : nullptr;
   if (!row || self.dim() > lazy::kMaxRank || !is_traced(self.scalar_type()) || !is_traced(source.scalar_type())) return false;
   if (!self.is_non_overlapping_and_dense()) at::assert_no_internal_overlap(self);
-  if (&storage_of(self) == &storage_of(source)) at::assert_no_partial_overlap(self, source);
+  if (overlaps_partly(self, source)) raise_partial_overlap();
   const uint64_t words[] = {header(ArgKind::Tensor, 0), header(ArgKind::Tensor, 1), header(ArgKind::Bool, 1), 0};
   const lazy::TensorArg input{&storage_of(source), view_of(source)};
   const lazy::ResultArg result{&storage_of(self), view_of(self)};
