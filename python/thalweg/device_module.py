@@ -12,6 +12,7 @@ from thalweg import _C
 
 _Device: TypeAlias = torch.device | str | int | None
 _process = os.getpid()
+_initialized = True  # activation checkpoints keep the generator's state only for devices that say so
 
 
 def _check(device: _Device) -> torch.device:
