@@ -44,19 +44,20 @@ size_t arg_count(const Step& step) {
   return n;
 }
 
-// Kernels that nothing but the program's end waits for go there, ordered so that those of one height can be merged.
+// Kernels that nothing but the program's end waits for go there, after all that can fail, so that they may update donated arguments in place; those of one
+// height stand together to be merged.
 void sink(std::vector<Step>& steps) {
   std::map<BufferKey, std::vector<size_t>> readers;
   for (size_t i = 0; i < steps.size(); ++i)
     for (const BufferKey& key : uses_of(steps[i]).reads) readers[key].push_back(i);
   std::vector<int> height(steps.size(), -1);
   for (size_t i = steps.size(); i-- > 0;) {
-    if (!steps[i].is_kernel() || written_bytes(steps[i]) > kSinkBytes) continue;
+    if (!steps[i].is_kernel()) continue;
     int h = 0;
     for (const BufferKey& key : uses_of(steps[i]).writes)
       for (size_t reader : readers[key])
         if (reader != i) h = height[reader] < 0 ? 1000 : std::max(h, height[reader] + 1);
-    if (h == 0 || (h < 8 && steps[i].cost() < kSmallCost)) height[i] = h;
+    if (h == 0 || (h < 8 && steps[i].cost() < kSmallCost && written_bytes(steps[i]) <= kSinkBytes)) height[i] = h;
   }
   std::vector<size_t> order(steps.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
