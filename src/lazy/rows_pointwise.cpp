@@ -243,11 +243,6 @@ Values bitwise(Lowering& l) {
   return {l.b.binary(code, l.as(0, l.dtype()), l.as(1, l.dtype()))};
 }
 
-Values erfc_row(Lowering& l) {
-  V x = l.in(0);
-  return {sub(l.b, like(l.b, x, 1), l.b.unary(OpCode::Erf, x))};
-}
-
 Values frac_row(Lowering& l) {
   V x = l.in(0);
   return {sub(l.b, x, truncate(l.b, x))};
@@ -284,7 +279,7 @@ std::vector<Row> pointwise_rows() {
       {"aten::tanh", unary<OpCode::Tanh>},
       {"aten::sigmoid", unary<OpCode::Logistic>},
       {"aten::erf", unary<OpCode::Erf>},
-      {"aten::erfc", erfc_row},
+      {"aten::erfc", unary<OpCode::Erfc>},
       {"aten::floor", rounding<OpCode::Floor>},
       {"aten::ceil", rounding<OpCode::Ceil>},
       {"aten::round", rounding<OpCode::RoundNearestEven>},

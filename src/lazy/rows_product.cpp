@@ -134,9 +134,9 @@ std::vector<Row> product_rows() {
       {"aten::bmm", product_row<kBatch>},
       {"aten::mv", product_row<kVector>},
       {"aten::dot", dot_row},
-      {"aten::addmm", add_product_row<kMatrix>},
-      {"aten::baddbmm", add_product_row<kBatch>},
-      {"aten::addmv", add_product_row<kVector>},
+      {"aten::addmm", add_product_row<kMatrix>, kScalarsStatic},
+      {"aten::baddbmm", add_product_row<kBatch>, kScalarsStatic},
+      {"aten::addmv", add_product_row<kVector>, kScalarsStatic},
       {"aten::convolution_overrideable", convolution_row},
       {"aten::convolution_backward_overrideable", convolution_backward_row},
   };
