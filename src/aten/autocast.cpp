@@ -13,9 +13,10 @@ namespace thalweg::aten {
 namespace {
 
 at::Tensor refuse_binary_cross_entropy(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, int64_t) {
-  TORCH_CHECK(false,
-              "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast. Use binary_cross_entropy_with_logits or BCEWithLogitsLoss, "
-              "which are, or switch autocast off around this loss.");
+  TORCH_CHECK(
+      false,
+      "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast. Use binary_cross_entropy_with_logits or BCEWithLogitsLoss, "
+      "which are, or switch autocast off around this loss.");
 }
 
 }  // namespace

@@ -25,16 +25,24 @@ void rethrow_as_torch(const Error& error) {
   switch (error.kind()) {
     case ErrorKind::Invalid:
     case ErrorKind::Parse:
-    case ErrorKind::Verify: raise_as<c10::ValueError>(error);
-    case ErrorKind::Type: raise_as<c10::TypeError>(error);
-    case ErrorKind::Index: raise_as<c10::IndexError>(error);
-    case ErrorKind::OutOfMemory: raise_as<c10::OutOfMemoryError>(error);
-    case ErrorKind::Unsupported: raise_as<c10::NotImplementedError>(error);
-    case ErrorKind::NotFinite: throw PythonError(PyExc_FloatingPointError, error.what());
-    case ErrorKind::Missing: throw PythonError(PyExc_ImportError, error.what());
+    case ErrorKind::Verify:
+      raise_as<c10::ValueError>(error);
+    case ErrorKind::Type:
+      raise_as<c10::TypeError>(error);
+    case ErrorKind::Index:
+      raise_as<c10::IndexError>(error);
+    case ErrorKind::OutOfMemory:
+      raise_as<c10::OutOfMemoryError>(error);
+    case ErrorKind::Unsupported:
+      raise_as<c10::NotImplementedError>(error);
+    case ErrorKind::NotFinite:
+      throw PythonError(PyExc_FloatingPointError, error.what());
+    case ErrorKind::Missing:
+      throw PythonError(PyExc_ImportError, error.what());
     case ErrorKind::Vendor:
     case ErrorKind::Device:
-    case ErrorKind::Internal: break;
+    case ErrorKind::Internal:
+      break;
   }
   raise_as<c10::Error>(error);
 }

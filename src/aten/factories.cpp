@@ -30,8 +30,7 @@ at::Tensor empty(c10::IntArrayRef size, OptDType dtype, OptLayout layout, OptDev
   return tensor;
 }
 
-at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, OptDType dtype, OptLayout layout, OptDevice device,
-                         std::optional<bool> pin_memory) {
+at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, OptDType dtype, OptLayout layout, OptDevice device, std::optional<bool> pin_memory) {
   const auto meta = checked_dtype(dtype, layout, device, pin_memory);
   at::detail::check_size_nonnegative(size);
   return make_tensor(size, stride, meta);

@@ -37,9 +37,17 @@ void count(const c10::OperatorHandle& op) {
 
 // Operations that take CPU tensors beside device tensors by their nature.
 bool takes_mixed_devices(const c10::OperatorName& name) {
-  static const std::unordered_set<std::string> names = {
-      "aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_", "aten::_unsafe_index", "aten::_unsafe_index_put",
-      "aten::_pack_padded_sequence", "aten::tensor_split", "aten::_copy_from", "aten::_copy_from_and_resize", "aten::repeat_interleave"};
+  static const std::unordered_set<std::string> names = {"aten::index",
+                                                        "aten::index_put",
+                                                        "aten::index_put_",
+                                                        "aten::_index_put_impl_",
+                                                        "aten::_unsafe_index",
+                                                        "aten::_unsafe_index_put",
+                                                        "aten::_pack_padded_sequence",
+                                                        "aten::tensor_split",
+                                                        "aten::_copy_from",
+                                                        "aten::_copy_from_and_resize",
+                                                        "aten::repeat_interleave"};
   return name.name.rfind("aten::", 0) != 0 || names.contains(name.name);
 }
 

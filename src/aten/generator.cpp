@@ -11,8 +11,7 @@
 
 namespace thalweg::aten {
 
-DeviceGenerator::DeviceGenerator(bool is_default)
-    : c10::GeneratorImpl(device_zero(), c10::DispatchKeySet(kKey)), is_default_(is_default) {}
+DeviceGenerator::DeviceGenerator(bool is_default) : c10::GeneratorImpl(device_zero(), c10::DispatchKeySet(kKey)), is_default_(is_default) {}
 
 c10::DeviceType DeviceGenerator::device_type() { return kDeviceType; }
 
@@ -38,7 +37,8 @@ uint64_t DeviceGenerator::seed() {
 }
 
 void DeviceGenerator::set_state(const c10::TensorImpl& state) {
-  TORCH_CHECK_TYPE(state.device().is_cpu() && state.dtype() == caffe2::TypeMeta::Make<uint8_t>(), "expected the generator's state as a uint8 tensor on the CPU");
+  TORCH_CHECK_TYPE(state.device().is_cpu() && state.dtype() == caffe2::TypeMeta::Make<uint8_t>(),
+                   "expected the generator's state as a uint8 tensor on the CPU");
   TORCH_CHECK(state.numel() == 16 && state.is_contiguous(), "expected 16 bytes of generator state, seed then offset, got a tensor of ", state.numel());
   uint64_t words[2];
   std::memcpy(words, state.data(), sizeof(words));

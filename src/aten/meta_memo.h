@@ -17,16 +17,16 @@ struct ResultSpec {
   bool defined = false;  // false: an undefined tensor (masked-out gradients)
   lazy::View view;
   caffe2::TypeMeta dtype;
-  size_t bytes = 0;      // of a fresh storage
+  size_t bytes = 0;  // of a fresh storage
   c10::IntArrayRef sizes() const { return {view.sizes.data(), view.rank}; }
   c10::IntArrayRef strides() const { return {view.strides.data(), view.rank}; }
 };
 
 // All results of one operation. Immutable.
 struct ResultSpecs {
-  bool untraceable = false;        // the operation must take the fallback for these arguments
-  std::vector<ResultSpec> flat;    // lists flattened
-  std::vector<int> returns;        // by return value: -1 a tensor, else the length of a list
+  bool untraceable = false;      // the operation must take the fallback for these arguments
+  std::vector<ResultSpec> flat;  // lists flattened
+  std::vector<int> returns;      // by return value: -1 a tensor, else the length of a list
 };
 
 // A map from keys of words to result specs: lock-free lookups, entries that live as long as the process. Thread-safe.

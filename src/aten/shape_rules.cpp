@@ -17,9 +17,7 @@ c10::MemoryFormat convolution_format(const at::Tensor& input, const at::Tensor& 
   return input.dim() == 5 ? c10::MemoryFormat::ChannelsLast3d : c10::MemoryFormat::ChannelsLast;
 }
 
-ResultSpec spec(c10::IntArrayRef sizes, c10::ScalarType type, c10::MemoryFormat format) {
-  return spec_of(at::detail::empty_meta(sizes, type, format));
-}
+ResultSpec spec(c10::IntArrayRef sizes, c10::ScalarType type, c10::MemoryFormat format) { return spec_of(at::detail::empty_meta(sizes, type, format)); }
 
 ResultSpec masked_spec(bool wanted, const at::Tensor& like, c10::MemoryFormat format) {
   return wanted ? spec(like.sizes(), like.scalar_type(), format) : ResultSpec();

@@ -19,26 +19,40 @@ c10::TypePtr bare_type(const c10::Argument& argument) {
 Take take_of_list(const c10::TypePtr& element) {
   switch (element->kind()) {
     case c10::TypeKind::TensorType:
-    case c10::TypeKind::OptionalType: return Take::kTensors;
-    case c10::TypeKind::NumberType: return Take::kScalars;
-    case c10::TypeKind::IntType: return Take::kInts;
-    case c10::TypeKind::FloatType: return Take::kDoubles;
-    case c10::TypeKind::BoolType: return Take::kBools;
-    default: return Take::kNothing;
+    case c10::TypeKind::OptionalType:
+      return Take::kTensors;
+    case c10::TypeKind::NumberType:
+      return Take::kScalars;
+    case c10::TypeKind::IntType:
+      return Take::kInts;
+    case c10::TypeKind::FloatType:
+      return Take::kDoubles;
+    case c10::TypeKind::BoolType:
+      return Take::kBools;
+    default:
+      return Take::kNothing;
   }
 }
 
 Take take_of(const c10::Argument& argument) {
   const c10::TypePtr type = bare_type(argument);
   switch (type->kind()) {
-    case c10::TypeKind::TensorType: return Take::kTensor;
-    case c10::TypeKind::ListType: return take_of_list(type->expectRef<c10::ListType>().getElementType());
-    case c10::TypeKind::NumberType: return Take::kScalar;
-    case c10::TypeKind::IntType: return Take::kInt;
-    case c10::TypeKind::FloatType: return Take::kDouble;
-    case c10::TypeKind::BoolType: return Take::kBool;
-    case c10::TypeKind::StringType: return Take::kString;
-    default: return Take::kNothing;
+    case c10::TypeKind::TensorType:
+      return Take::kTensor;
+    case c10::TypeKind::ListType:
+      return take_of_list(type->expectRef<c10::ListType>().getElementType());
+    case c10::TypeKind::NumberType:
+      return Take::kScalar;
+    case c10::TypeKind::IntType:
+      return Take::kInt;
+    case c10::TypeKind::FloatType:
+      return Take::kDouble;
+    case c10::TypeKind::BoolType:
+      return Take::kBool;
+    case c10::TypeKind::StringType:
+      return Take::kString;
+    default:
+      return Take::kNothing;
   }
 }
 

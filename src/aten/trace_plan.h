@@ -31,8 +31,8 @@ struct Plan {
   const lazy::Row* row;
   c10::OperatorHandle op;
   ResultMode mode = ResultMode::kFresh;
-  std::vector<PlanArg> args;   // in the row's schema order
-  std::vector<int> written;    // positions of the arguments that hold the results (kInPlace, kOut)
+  std::vector<PlanArg> args;      // in the row's schema order
+  std::vector<int> written;       // positions of the arguments that hold the results (kInPlace, kOut)
   std::vector<int> also_written;  // positions of tensors that a fresh call writes though the schema does not say so
   bool shape_needs_numbers = false;
   int arguments = 0, returns = 0;

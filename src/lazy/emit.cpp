@@ -30,7 +30,9 @@ Dims other_dims(int64_t rank, const Dims& dims) {
   return out;
 }
 
-V spread(Builder& b, V reduced, const Dims& shape, const Dims& dims) { return b.broadcast(reduced, shape, other_dims(static_cast<int64_t>(shape.size()), dims)); }
+V spread(Builder& b, V reduced, const Dims& shape, const Dims& dims) {
+  return b.broadcast(reduced, shape, other_dims(static_cast<int64_t>(shape.size()), dims));
+}
 
 V sum(Builder& b, V a, const Dims& dims) { return dims.empty() ? a : b.sum(a, dims); }
 

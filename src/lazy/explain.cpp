@@ -37,9 +37,11 @@ std::string describe(const ProgramSketch& now, const ProgramSketch& before) {
         return "input " + std::to_string(i) + " changed from " + shape_text(before.leaves[i]) + " to " + shape_text(now.leaves[i]);
     const size_t exact = common_prefix(now, before, true);
     if (exact < now.steps.size()) return "an argument or shape changed in " + step_text(now.steps[exact]);
-    if (now.outputs != before.outputs) return "the results that are still alive changed from " + std::to_string(before.outputs) + " to " + std::to_string(now.outputs);
+    if (now.outputs != before.outputs)
+      return "the results that are still alive changed from " + std::to_string(before.outputs) + " to " + std::to_string(now.outputs);
     if (now.leaves.size() != before.leaves.size())
-      return "tensors that were one are now several, or the reverse: " + std::to_string(before.leaves.size()) + " inputs became " + std::to_string(now.leaves.size());
+      return "tensors that were one are now several, or the reverse: " + std::to_string(before.leaves.size()) + " inputs became " +
+             std::to_string(now.leaves.size());
     return "the same operations are connected differently, or a setting changed";
   }
   std::string text = "operation " + std::to_string(same) + " is ";

@@ -16,16 +16,27 @@ Lowering::Lowering(ir::Builder& builder, const Node& n, std::vector<ir::Value*> 
     args_.push_back(arg);
     ++at;
     switch (arg.kind) {
-      case ArgKind::None: break;
+      case ArgKind::None:
+        break;
       case ArgKind::Tensor:
-      case ArgKind::Tensors: tensor += arg.count; break;
+      case ArgKind::Tensors:
+        tensor += arg.count;
+        break;
       case ArgKind::Scalar:
-      case ArgKind::Scalars: scalar += arg.count; break;
+      case ArgKind::Scalars:
+        scalar += arg.count;
+        break;
       case ArgKind::Int:
       case ArgKind::Double:
-      case ArgKind::Bool: ++at; break;
-      case ArgKind::Ints: at += arg.count; break;
-      case ArgKind::String: at += (arg.count + 7) / 8; break;
+      case ArgKind::Bool:
+        ++at;
+        break;
+      case ArgKind::Ints:
+        at += arg.count;
+        break;
+      case ArgKind::String:
+        at += (arg.count + 7) / 8;
+        break;
     }
   }
 }

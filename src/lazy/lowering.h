@@ -31,7 +31,7 @@ class Lowering {
   ir::DType promoted(std::initializer_list<size_t> args) const;
   // Static arguments.
   int64_t integer(size_t arg) const;
-  double real(size_t arg) const;        // Int or Double
+  double real(size_t arg) const;  // Int or Double
   bool boolean(size_t arg) const;
   ir::Dims ints(size_t arg) const;
   std::string string(size_t arg) const;

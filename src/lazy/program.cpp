@@ -92,7 +92,8 @@ class ProgramBuilder {
   void add_node(const Node& node) {
     b_.group = node.group;
     b_.location = {line_text(node.line), 0, node.row->name};
-    std::vector<ir::Value*> numbers(scalars_.begin() + static_cast<int64_t>(next_scalar_), scalars_.begin() + static_cast<int64_t>(next_scalar_ + node.scalars.size()));
+    std::vector<ir::Value*> numbers(scalars_.begin() + static_cast<int64_t>(next_scalar_),
+                                    scalars_.begin() + static_cast<int64_t>(next_scalar_ + node.scalars.size()));
     next_scalar_ += node.scalars.size();
     if (node.row == &write_view_row()) {
       Pieces pieces;

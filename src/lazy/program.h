@@ -20,10 +20,10 @@ struct Key {
 
 // The nodes that the given storages' pending versions need. Nodes and values are borrowed from the storages.
 struct PendingGraph {
-  std::vector<Node*> order;      // operands first; the order depends on data dependences and on the outputs' order only
-  std::vector<Value*> leaves;    // ready versions, in order of first use: the program's first arguments
-  std::vector<Scalar> scalars;   // then these
-  std::vector<Value*> outputs;   // one a distinct pending version, in order of creation: the results
+  std::vector<Node*> order;     // operands first; the order depends on data dependences and on the outputs' order only
+  std::vector<Value*> leaves;   // ready versions, in order of first use: the program's first arguments
+  std::vector<Scalar> scalars;  // then these
+  std::vector<Value*> outputs;  // one a distinct pending version, in order of creation: the results
   Key key;
 };
 

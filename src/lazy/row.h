@@ -29,7 +29,7 @@ enum RowFlags : uint32_t {
 // itself. Results: the schema's returns, or for in-place overloads every argument that the schema marks as written, lists flattened, in schema order;
 // returns that an output_mask switches off are left out.
 struct Row {
-  const char* name;      // "aten::add.Tensor"
+  const char* name;  // "aten::add.Tensor"
   LowerFn lower;
   uint32_t flags = kPlain;
   // Comma-separated names of tensor arguments that are written though the schema does not say so: when given, their new values are further results.

@@ -8,7 +8,8 @@ namespace thalweg::lazy {
 const std::vector<Row>& rows() {
   static const auto* table = [] {
     auto* all = new std::vector<Row>;
-    for (auto group : {pointwise_rows, activation_rows, reduction_rows, shape_rows, index_rows, product_rows, normalization_rows, pooling_rows, random_rows, foreach_rows})
+    for (auto group :
+         {pointwise_rows, activation_rows, reduction_rows, shape_rows, index_rows, product_rows, normalization_rows, pooling_rows, random_rows, foreach_rows})
       for (const Row& row : group()) all->push_back(row);
     return all;
   }();

@@ -228,7 +228,8 @@ Values bce_with_logits(Lowering& l) {  // self, target, weight?, pos_weight?, re
   Builder& b = l.b;
   const Dims shape = l.t(0)->type.dims;
   V x = raw(l, 0, shape), y = raw(l, 1, shape), one = like(b, x, 1);
-  V log_sigmoid = sub(b, b.binary(OpCode::Minimum, x, like(b, x, 0)), b.unary(OpCode::LogPlusOne, b.unary(OpCode::Exponential, b.unary(OpCode::Negate, b.unary(OpCode::Abs, x)))));
+  V log_sigmoid = sub(b, b.binary(OpCode::Minimum, x, like(b, x, 0)),
+                      b.unary(OpCode::LogPlusOne, b.unary(OpCode::Exponential, b.unary(OpCode::Negate, b.unary(OpCode::Abs, x)))));
   V scale = log_sigmoid;
   if (l.has(3)) scale = mul(b, add(b, mul(b, sub(b, raw(l, 3, shape), one), y), one), log_sigmoid);
   V loss = sub(b, mul(b, sub(b, one, y), x), scale);

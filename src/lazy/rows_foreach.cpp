@@ -18,10 +18,14 @@ V listed_number(Lowering& l, size_t arg, size_t i) { return l.b.broadcast_to(l.n
 // Second operand of result i: a list of tensors, one tensor, a list of numbers or one number.
 V operand(Lowering& l, size_t arg, size_t i) {
   switch (l.kind(arg)) {
-    case ArgKind::Tensors: return item(l, arg, i);
-    case ArgKind::Scalars: return listed_number(l, arg, i);
-    case ArgKind::Tensor: return l.fit(l.t(arg), wide_dtype(l, i), l.shape(i));
-    default: return number_for(l, arg, i);
+    case ArgKind::Tensors:
+      return item(l, arg, i);
+    case ArgKind::Scalars:
+      return listed_number(l, arg, i);
+    case ArgKind::Tensor:
+      return l.fit(l.t(arg), wide_dtype(l, i), l.shape(i));
+    default:
+      return number_for(l, arg, i);
   }
 }
 
@@ -71,8 +75,11 @@ Values copy(Lowering& l) {
 template <OpCode code>
 Values pointwise(Lowering& l) {
   return for_each(l, [&](size_t i) {
-    V value = l.kind(3) == ArgKind::Tensor ? l.b.broadcast_to(l.b.convert(l.b.reshape(l.b.slice(l.t(3), {static_cast<int64_t>(i)}, {static_cast<int64_t>(i) + 1}, {1}), {}), wide_dtype(l, i)), l.shape(i))
-                                           : operand(l, 3, i);
+    V value =
+        l.kind(3) == ArgKind::Tensor
+            ? l.b.broadcast_to(l.b.convert(l.b.reshape(l.b.slice(l.t(3), {static_cast<int64_t>(i)}, {static_cast<int64_t>(i) + 1}, {1}), {}), wide_dtype(l, i)),
+                               l.shape(i))
+            : operand(l, 3, i);
     V first = item(l, 1, i), second = item(l, 2, i);
     return add(l.b, item(l, 0, i), l.b.binary(code, mul(l.b, value, first), second));
   });
@@ -136,8 +143,10 @@ Values fused_adam(Lowering& l) {
     V p = b.convert(l.list(0)[i], dtype), m = b.convert(l.list(2)[i], dtype), v = b.convert(l.list(3)[i], dtype), g = step.gradient(i, dtype);
     V lr = number(6), beta1 = number(7), beta2 = number(8), decay = number(9), eps = number(10), one = like(b, p, 1);
     V p0 = p;
-    if (decoupled) p0 = sub(b, p, mul(b, mul(b, lr, decay), p));
-    else g = add(b, g, mul(b, decay, p));
+    if (decoupled)
+      p0 = sub(b, p, mul(b, mul(b, lr, decay), p));
+    else
+      g = add(b, g, mul(b, decay, p));
     V m1 = add(b, m, mul(b, sub(b, one, beta1), sub(b, g, m)));
     V v1 = add(b, mul(b, v, beta2), mul(b, mul(b, sub(b, one, beta2), g), g));
     V t = b.broadcast_to(b.convert(l.list(5)[i], dtype), shape);
@@ -157,8 +166,10 @@ Values fused_adam(Lowering& l) {
   for (V g : l.list(1)) results.push_back(g);
   results.insert(results.end(), out.averages.begin(), out.averages.end());
   results.insert(results.end(), out.squares.begin(), out.squares.end());
-  if (l.boolean(11)) results.insert(results.end(), out.greatest.begin(), out.greatest.end());
-  else for (V v : l.list(4)) results.push_back(v);
+  if (l.boolean(11))
+    results.insert(results.end(), out.greatest.begin(), out.greatest.end());
+  else
+    for (V v : l.list(4)) results.push_back(v);
   return results;
 }
 

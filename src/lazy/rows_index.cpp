@@ -139,8 +139,8 @@ Values scatter_value(Lowering& l) {  // self, dim, index, value
 
 // The integer indices of index / index_put: the dims they replace, their joint shape, and where it stands in the result.
 struct Advanced {
-  Dims dims;      // indexed dims of self
-  Values index;   // wrapped, broadcast to `shape`
+  Dims dims;     // indexed dims of self
+  Values index;  // wrapped, broadcast to `shape`
   Dims shape;
   int64_t place;  // first result dim of `shape`
 };
@@ -219,7 +219,8 @@ Values index_put_row(Lowering& l) {  // self, indices, values, accumulate
     shape.push_back(indexed ? a.shape[static_cast<size_t>(d - a.place)] : x->type.dims[static_cast<size_t>(own[plain++])]);
   }
   V updates = b.broadcast_to(b.convert(l.t(2), x->type.dtype), shape);
-  return {b.scatter(x, stacked(b, a), updates, dims, [accumulate](Builder& r, V old, V fresh) { return accumulate ? r.binary(OpCode::Add, old, fresh) : fresh; })};
+  return {
+      b.scatter(x, stacked(b, a), updates, dims, [accumulate](Builder& r, V old, V fresh) { return accumulate ? r.binary(OpCode::Add, old, fresh) : fresh; })};
 }
 
 // Sorted values and positions along `dim`; NaN counts as greatest, equal elements keep their order.

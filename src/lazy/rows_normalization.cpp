@@ -49,8 +49,10 @@ Values layer_norm_row(Lowering& l) {  // input, normalized_shape, weight?, bias?
   V x = wide(l, 0);
   const size_t axis = x->type.dims.size() - l.ints(1).size();
   Values operands{x};
-  if (l.has(2)) operands.push_back(optional_wide(l, 2, x->type.dtype));
-  else if (l.has(3)) operands.push_back(b.splat(ir::tensor(x->type.dtype, l.ints(1)), 1));
+  if (l.has(2))
+    operands.push_back(optional_wide(l, 2, x->type.dtype));
+  else if (l.has(3))
+    operands.push_back(b.splat(ir::tensor(x->type.dtype, l.ints(1)), 1));
   if (l.has(3)) operands.push_back(optional_wide(l, 3, x->type.dtype));
   ir::Attributes config;
   config.set("axis", static_cast<int64_t>(axis));

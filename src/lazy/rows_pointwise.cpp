@@ -204,7 +204,10 @@ Values nan_to_num(Lowering& l) {
   V x = l.in(0);
   if (!ir::is_float(x->type.dtype)) return {x};
   const DType d = l.dtype();
-  const double greatest = d == DType::F64 ? 1.7976931348623157e308 : d == DType::F16 ? 65504.0 : d == DType::BF16 ? 3.3895313892515355e38 : 3.4028234663852886e38;
+  const double greatest = d == DType::F64    ? 1.7976931348623157e308
+                          : d == DType::F16  ? 65504.0
+                          : d == DType::BF16 ? 3.3895313892515355e38
+                                             : 3.4028234663852886e38;
   const double nan = l.has(1) ? l.real(1) : 0, high = l.has(2) ? l.real(2) : greatest, low = l.has(3) ? l.real(3) : -greatest;
   V y = l.b.select(l.b.compare(Comparison::NE, x, x), like(l.b, x, nan), x);
   y = l.b.select(l.b.compare(Comparison::EQ, x, like(l.b, x, INFINITY)), like(l.b, x, high), y);

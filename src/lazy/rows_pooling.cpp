@@ -165,8 +165,10 @@ Values avg_pool_backward_row(Lowering& l) {  // grad_output, self, kernel_size, 
 ir::LiteralPtr matrix(DType dtype, int64_t rows, int64_t columns, const std::vector<double>& values) {
   auto literal = std::make_shared<ir::Literal>(ir::tensor(dtype, {rows, columns}));
   for (int64_t i = 0; i < rows * columns; ++i) {
-    if (dtype == DType::F64) literal->set<double>(i, values[static_cast<size_t>(i)]);
-    else literal->set<float>(i, static_cast<float>(values[static_cast<size_t>(i)]));
+    if (dtype == DType::F64)
+      literal->set<double>(i, values[static_cast<size_t>(i)]);
+    else
+      literal->set<float>(i, static_cast<float>(values[static_cast<size_t>(i)]));
   }
   return literal;
 }
@@ -178,9 +180,9 @@ V map_planes(Builder& b, V x, const std::vector<double> (&maps)[2], const int64_
   const DType dtype = x->type.dtype;
   auto constant = [&](int k, int64_t in) { return b.constant(transposed ? matrix(dtype, in, out[k], maps[k]) : matrix(dtype, out[k], in, maps[k])); };
   const int64_t contract = transposed ? 0 : 1;
-  V columns = b.dot(b.reshape(x, {planes * h, w}), constant(1, w), {{}, {}, {1}, {contract}});             // [planes * h, out w]
+  V columns = b.dot(b.reshape(x, {planes * h, w}), constant(1, w), {{}, {}, {1}, {contract}});  // [planes * h, out w]
   V turned = b.reshape(b.transpose(b.reshape(columns, {planes, h, out[1]}), {0, 2, 1}), {planes * out[1], h});
-  V rows = b.dot(turned, constant(0, h), {{}, {}, {1}, {contract}});                                       // [planes * out w, out h]
+  V rows = b.dot(turned, constant(0, h), {{}, {}, {1}, {contract}});  // [planes * out w, out h]
   V y = b.transpose(b.reshape(rows, {planes, out[1], out[0]}), {0, 2, 1});
   Dims result = shape;
   result[static_cast<size_t>(rank - 2)] = out[0];
@@ -200,7 +202,8 @@ std::vector<double> adaptive_map(int64_t out, int64_t in) {
 
 std::vector<double> nearest_map(int64_t out, int64_t in, double scale) {
   std::vector<double> m(static_cast<size_t>(out * in), 0);
-  for (int64_t o = 0; o < out; ++o) m[static_cast<size_t>(o * in + std::min(static_cast<int64_t>(std::floor(static_cast<float>(o) * static_cast<float>(scale))), in - 1))] = 1;
+  for (int64_t o = 0; o < out; ++o)
+    m[static_cast<size_t>(o * in + std::min(static_cast<int64_t>(std::floor(static_cast<float>(o) * static_cast<float>(scale))), in - 1))] = 1;
   return m;
 }
 

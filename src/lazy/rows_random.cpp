@@ -16,7 +16,8 @@ constexpr double kSecondKey = 2654435769.0;
 V bits(Lowering& l, bool second = false) {
   Builder& b = l.b;
   V state = l.rng_state();
-  if (second) state = b.binary(OpCode::Xor, state, b.concatenate({b.splat(ir::tensor(DType::U64, {1}), kSecondKey), b.splat(ir::tensor(DType::U64, {1}), 0)}, 0));
+  if (second)
+    state = b.binary(OpCode::Xor, state, b.concatenate({b.splat(ir::tensor(DType::U64, {1}), kSecondKey), b.splat(ir::tensor(DType::U64, {1}), 0)}, 0));
   ir::Attributes attrs;
   attrs.set("rng_algorithm", ir::EnumWord{"rng_algorithm", "PHILOX"});
   ir::Op* op = b.make(OpCode::RngBitGenerator, {state}, attrs, {state->type, ir::tensor(DType::U32, l.shape())});
@@ -59,9 +60,9 @@ V bernoulli(Lowering& l, V probability) {
   return l.b.compare(Comparison::LT, u, l.b.broadcast_to(l.b.convert(probability, DType::F32), l.shape()));
 }
 
-Values bernoulli_p_row(Lowering& l) { return {bernoulli(l, l.number(1, DType::F32))}; }       // self, p
-Values bernoulli_tensor_row(Lowering& l) { return {bernoulli(l, l.t(0))}; }                   // self holds the probabilities
-Values bernoulli_by_row(Lowering& l) { return {bernoulli(l, l.t(1))}; }                       // self, p tensor
+Values bernoulli_p_row(Lowering& l) { return {bernoulli(l, l.number(1, DType::F32))}; }  // self, p
+Values bernoulli_tensor_row(Lowering& l) { return {bernoulli(l, l.t(0))}; }              // self holds the probabilities
+Values bernoulli_by_row(Lowering& l) { return {bernoulli(l, l.t(1))}; }                  // self, p tensor
 
 Values dropout_row(Lowering& l) {  // input, p, train → output, mask
   Builder& b = l.b;
@@ -103,15 +104,32 @@ Values random_to_row(Lowering& l) { return {integers(l, l.b.splat(ir::tensor(DTy
 Values random_row(Lowering& l) {  // self: the dtype's whole range of exactly held integers
   double range = 9007199254740992.0;
   switch (l.dtype()) {
-    case DType::I1: range = 2; break;
-    case DType::U8: range = 256; break;
-    case DType::S8: range = 128; break;
-    case DType::S16: range = 32768; break;
-    case DType::S32: range = 2147483648.0; break;
-    case DType::F32: range = 16777217; break;
-    case DType::F16: range = 2049; break;
-    case DType::BF16: range = 257; break;
-    default: break;
+    case DType::I1:
+      range = 2;
+      break;
+    case DType::U8:
+      range = 256;
+      break;
+    case DType::S8:
+      range = 128;
+      break;
+    case DType::S16:
+      range = 32768;
+      break;
+    case DType::S32:
+      range = 2147483648.0;
+      break;
+    case DType::F32:
+      range = 16777217;
+      break;
+    case DType::F16:
+      range = 2049;
+      break;
+    case DType::BF16:
+      range = 257;
+      break;
+    default:
+      break;
   }
   return {integers(l, l.b.splat(ir::tensor(DType::S64), 0), l.b.splat(ir::tensor(DType::S64), range))};
 }

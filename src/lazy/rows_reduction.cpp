@@ -62,7 +62,8 @@ std::vector<V> extreme_with_index(Lowering& l, V x, int64_t dim, bool greatest) 
   Builder& b = l.b;
   V positions = b.iota(ir::tensor(DType::S64, x->type.dims), dim);
   const double worst = greatest ? -INFINITY : INFINITY;
-  V init = ir::is_float(x->type.dtype) ? b.splat(ir::tensor(x->type.dtype), worst) : reduce_by(l, greatest ? OpCode::Minimum : OpCode::Maximum, x, all_dims(x->type.rank()));
+  V init = ir::is_float(x->type.dtype) ? b.splat(ir::tensor(x->type.dtype), worst)
+                                       : reduce_by(l, greatest ? OpCode::Minimum : OpCode::Maximum, x, all_dims(x->type.rank()));
   V last = b.splat(ir::tensor(DType::S64), 9.0e18);
   return b.reduce({x, positions}, {init, last}, {dim}, [&](Builder& r, std::vector<V> v) -> std::vector<V> {
     V better = r.compare(greatest ? Comparison::GT : Comparison::LT, v[0], v[2]);
@@ -133,11 +134,16 @@ Values vector_norm(Lowering& l) {  // self, ord, dim?, keepdim, dtype?
   const double order = l.real(1);
   V size = b.unary(OpCode::Abs, x);
   V norm;
-  if (order == 2) norm = b.unary(OpCode::Sqrt, sum(b, square(b, x), dims));
-  else if (order == 1) norm = sum(b, size, dims);
-  else if (order == INFINITY) norm = reduce_by(l, OpCode::Maximum, size, dims);
-  else if (order == -INFINITY) norm = reduce_by(l, OpCode::Minimum, size, dims);
-  else if (order == 0) norm = sum(b, b.convert(not_zero(b, x), x->type.dtype), dims);
+  if (order == 2)
+    norm = b.unary(OpCode::Sqrt, sum(b, square(b, x), dims));
+  else if (order == 1)
+    norm = sum(b, size, dims);
+  else if (order == INFINITY)
+    norm = reduce_by(l, OpCode::Maximum, size, dims);
+  else if (order == -INFINITY)
+    norm = reduce_by(l, OpCode::Minimum, size, dims);
+  else if (order == 0)
+    norm = sum(b, b.convert(not_zero(b, x), x->type.dtype), dims);
   else {
     V total = sum(b, b.binary(OpCode::Power, size, like(b, size, order)), dims);
     norm = b.binary(OpCode::Power, total, like(b, total, 1 / order));

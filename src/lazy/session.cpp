@@ -344,7 +344,8 @@ void Session::resize(Storage& storage, size_t bytes) {
     return;
   }
   const void* old = read(storage, "resize_");
-  THALWEG_CHECK(!storage.home, Invalid, "Cannot resize storage whose address is in use outside: ", storage.bytes, " to ", bytes, " bytes; clone the tensor first");
+  THALWEG_CHECK(!storage.home, Invalid, "Cannot resize storage whose address is in use outside: ", storage.bytes, " to ", bytes,
+                " bytes; clone the tensor first");
   runtime::BufferPtr grown = state_->use_device().copy_stream().allocate_for_host(bytes);
   const size_t kept = std::min(bytes, storage.bytes);
   if (kept) std::memcpy(grown->data(), old, kept);

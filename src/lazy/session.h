@@ -28,19 +28,19 @@ struct ResultArg {
 // One operation to record, as the tracer decoded it. Spans need to live only for the call.
 struct Record {
   const Row* row = nullptr;
-  std::span<const TensorArg> tensors;      // lists flattened
-  std::span<const uint64_t> words;         // as Node::words
+  std::span<const TensorArg> tensors;  // lists flattened
+  std::span<const uint64_t> words;     // as Node::words
   std::span<const Scalar> scalars;
   std::span<const ResultArg> results;
-  bool backward = false;                   // recorded by the autograd engine: joins the trace of its inputs and is grouped apart
+  bool backward = false;  // recorded by the autograd engine: joins the trace of its inputs and is grouped apart
   uint32_t line = 0;
 };
 
 // One flush, for explain().
 struct FlushRecord {
-  std::string reason;      // why it flushed: "sync", "value read", "budget", …
-  std::string compiled;    // why it compiled: "first time", "input 3 changed from [64,1,8,8] to [61,1,8,8]"; empty when the program was cached
-  std::string line;        // the Python line that asked
+  std::string reason;    // why it flushed: "sync", "value read", "budget", …
+  std::string compiled;  // why it compiled: "first time", "input 3 changed from [64,1,8,8] to [61,1,8,8]"; empty when the program was cached
+  std::string line;      // the Python line that asked
   int64_t operations = 0, arguments = 0, outputs = 0, donated = 0, kernels = 0, library_calls = 0;
   double compile_seconds = 0;
 };
@@ -96,9 +96,9 @@ class Session {
   void set_rng(uint64_t seed, uint64_t offset);
 
   // Settings.
-  void set_eager(bool on);          // flush after each operation
-  void set_budget(int64_t ops);     // operations since the last sync after which a flush is made
-  void set_nan_guard(bool on);      // every floating result of a flush is checked; throws NotFinite naming op and line
+  void set_eager(bool on);       // flush after each operation
+  void set_budget(int64_t ops);  // operations since the last sync after which a flush is made
+  void set_nan_guard(bool on);   // every floating result of a flush is checked; throws NotFinite naming op and line
   // Text of the program that a flush would compile now, as StableHLO.
   std::string pending_text();
 

@@ -24,8 +24,8 @@ struct Program {
 
 // One launch whose success has not been seen yet.
 struct Launch {
-  std::vector<ValuePtr> values;                             // what it makes; each counts in Value::internal_refs
-  std::vector<std::pair<StoragePtr, ValuePtr>> rollback;    // storages and the versions before; likewise counted
+  std::vector<ValuePtr> values;                           // what it makes; each counts in Value::internal_refs
+  std::vector<std::pair<StoragePtr, ValuePtr>> rollback;  // storages and the versions before; likewise counted
   bool fallible = false;
   bool done() const { return values.empty() || values.front()->buffer->is_written(); }
 };

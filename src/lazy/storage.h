@@ -11,11 +11,11 @@ class Storage : public Counted<Storage> {
   explicit Storage(size_t bytes);
   ~Storage();
   size_t bytes;
-  ValuePtr current;              // null: uninitialised
-  ValuePtr committed;            // while `current` is pending: the last ready version, to return to if making `current` fails
+  ValuePtr current;    // null: uninitialised
+  ValuePtr committed;  // while `current` is pending: the last ready version, to return to if making `current` fails
   // Set once someone outside holds the address (data_ptr, DLPack): new versions are written back into this buffer, which is never donated.
   runtime::BufferPtr home;
-  IntrusivePtr<Trace> trace;     // the trace whose pending list has this storage
+  IntrusivePtr<Trace> trace;  // the trace whose pending list has this storage
   size_t pending_index = 0;
 };
 using StoragePtr = IntrusivePtr<Storage>;

@@ -17,7 +17,7 @@ using ir::Value;
 // The view as a box of the storage reshaped to `radix`: slices [start, start + size) give its dims of size > 1 and stride > 0, slowest first.
 struct Box {
   Dims radix, start, size;
-  Dims dims;        // the view's dims in that order; the last box dim may be a unit dim without one
+  Dims dims;           // the view's dims in that order; the last box dim may be a unit dim without one
   int64_t padded = 0;  // elements that the reshaped storage has
 };
 
@@ -80,11 +80,12 @@ Value* reinterpret(Builder& b, Value* memory, ir::DType dtype) {
   }
   const int64_t from_size = ir::byte_size(from), size = ir::byte_size(dtype), elements = memory->type.size();
   if (from_size == size) return b.bitcast(memory, ir::tensor(dtype, memory->type.dims));
-  if (from_size > size) return flat(b, b.bitcast(memory, ir::tensor(dtype, [&] {
-      Dims dims = memory->type.dims;
-      dims.push_back(from_size / size);
-      return dims;
-    }())));
+  if (from_size > size)
+    return flat(b, b.bitcast(memory, ir::tensor(dtype, [&] {
+                               Dims dims = memory->type.dims;
+                               dims.push_back(from_size / size);
+                               return dims;
+                             }())));
   const int64_t group = size / from_size;
   Value* grouped = b.reshape(fit_length(b, flat(b, memory), elements / group * group), {elements / group, group});
   return b.bitcast(grouped, ir::tensor(dtype, {elements / group}));
@@ -187,7 +188,8 @@ Value* strided_write(Builder& b, Value* memory, const View& window, Value* updat
     dims.scatter_dims_to_operand_dims = {0};
     dims.index_vector_dim = view.rank;
     const Dims shape = content->type.dims;
-    written = b.scatter(flat(b, content), b.reshape(positions(b, view), with_one(shape_of(view))), update, dims, [](Builder&, Value*, Value* value) { return value; });
+    written = b.scatter(flat(b, content), b.reshape(positions(b, view), with_one(shape_of(view))), update, dims,
+                        [](Builder&, Value*, Value* value) { return value; });
     written = b.reshape(written, shape);
   }
   written = reinterpret(b, written, type.dtype);

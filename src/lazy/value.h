@@ -23,13 +23,13 @@ using NodePtr = IntrusivePtr<Node>;
 class Value : public Counted<Value> {
  public:
   NodePtr node;
-  uint32_t output = 0;         // which result of `node`
-  View layout;                 // dense: where each element of the result lies in the storage
+  uint32_t output = 0;  // which result of `node`
+  View layout;          // dense: where each element of the result lies in the storage
   runtime::BufferPtr buffer;
-  std::shared_ptr<const Error> error;  // the step that should have made it failed; reading rethrows
-  uint64_t sequence = 0;       // order of creation
-  bool exclusive = false;      // `buffer` is known to nobody but versions of one storage: it may be donated
-  uint32_t internal_refs = 0;  // references that the session itself holds to undo a failed step; they do not stand in the way of donation
+  std::shared_ptr<const Error> error;      // the step that should have made it failed; reading rethrows
+  uint64_t sequence = 0;                   // order of creation
+  bool exclusive = false;                  // `buffer` is known to nobody but versions of one storage: it may be donated
+  uint32_t internal_refs = 0;              // references that the session itself holds to undo a failed step; they do not stand in the way of donation
   uint32_t leaf_refs = 0, leaf_index = 0;  // scratch of one flush
   uint64_t leaf_epoch = 0;
   static void destroy(Value* value);
@@ -58,17 +58,17 @@ class Node : public Counted<Node> {
   static Node* create(size_t inputs, size_t words, size_t scalars, size_t outputs);
 
   const Row* row = nullptr;
-  std::span<Input> inputs;       // tensors in schema order, lists flattened
+  std::span<Input> inputs;  // tensors in schema order, lists flattened
   // The schema's arguments in order: a word with kind (low 8 bits) and count (upper 56), then: Tensor – nothing (absent when count is 0); Tensors –
   // nothing; Int, Double, Bool – one word; Ints – count words; String – ceil(count/8) words; Scalar, Scalars – nothing (see scalars).
   std::span<uint64_t> words;
-  std::span<Scalar> scalars;     // run-time numbers in schema order, then seed and offset of random operations
-  std::span<View> outputs;       // dtype and sizes of each result; layout of a fresh one
-  uint64_t hash = 0;             // of row, words, input views and layouts, scalar classes and outputs; not of identities or scalar values
-  uint32_t line = 0;             // Python line, see lines.h; 0: not recorded
-  uint8_t group = 0;             // 0 forward, 1 backward
+  std::span<Scalar> scalars;  // run-time numbers in schema order, then seed and offset of random operations
+  std::span<View> outputs;    // dtype and sizes of each result; layout of a fresh one
+  uint64_t hash = 0;          // of row, words, input views and layouts, scalar classes and outputs; not of identities or scalar values
+  uint32_t line = 0;          // Python line, see lines.h; 0: not recorded
+  uint8_t group = 0;          // 0 forward, 1 backward
   IntrusivePtr<Trace> trace;
-  uint64_t mark = 0;             // scratch of one flush
+  uint64_t mark = 0;  // scratch of one flush
   uint32_t number = 0;
   static void destroy(Node* node);
 

@@ -38,14 +38,15 @@ template <class... Parts>
 }  // namespace thalweg
 
 // Checks the user's input; on failure throws Error(ErrorKind::kind) with the streamed parts.
-#define THALWEG_CHECK(condition, kind, ...) \
-  do {                                      \
-    if (!(condition)) [[unlikely]] ::thalweg::raise(::thalweg::ErrorKind::kind, __VA_ARGS__); \
+#define THALWEG_CHECK(condition, kind, ...)                      \
+  do {                                                           \
+    if (!(condition)) [[unlikely]]                               \
+      ::thalweg::raise(::thalweg::ErrorKind::kind, __VA_ARGS__); \
   } while (0)
 
 // Asserts what only a bug of ours can break; on failure throws Error(ErrorKind::Internal) with file and line.
-#define THALWEG_ASSERT(condition, ...) \
-  do {                                 \
-    if (!(condition)) [[unlikely]]     \
+#define THALWEG_ASSERT(condition, ...)                                                                                                                 \
+  do {                                                                                                                                                 \
+    if (!(condition)) [[unlikely]]                                                                                                                     \
       ::thalweg::raise(::thalweg::ErrorKind::Internal, "internal error at ", __FILE__, ":", __LINE__, ": " #condition " " __VA_OPT__(, ) __VA_ARGS__); \
   } while (0)

@@ -77,9 +77,9 @@ TEST(Session, NumbersAreArguments) {
 
 TEST(Session, InPlaceWritesMakeVersions) {
   Tensor x({3}, {1, 2, 3}), y({3});
-  record("aten::mul.Tensor", {&x}, {2.0}, y);       // reads the old version
-  record("aten::add.Tensor", {&x}, {10.0}, x);      // x += 10
-  record("aten::mul.Tensor", {&x, &y}, {}, x);      // x *= y
+  record("aten::mul.Tensor", {&x}, {2.0}, y);   // reads the old version
+  record("aten::add.Tensor", {&x}, {10.0}, x);  // x += 10
+  record("aten::mul.Tensor", {&x, &y}, {}, x);  // x *= y
   EXPECT_EQ(y.read(), (std::vector<float>{2, 4, 6}));
   EXPECT_EQ(x.read(), (std::vector<float>{22, 48, 78}));
 }
@@ -142,8 +142,14 @@ TEST(Session, OutOfRangeIndexRaisesAndLeavesTheStateAlone) {
     Session::get().upload(*index.storage, &at, index.view);
     Tensor rows({1, 2});
     const TensorArg arguments[] = {{table.storage.get(), table.view}, {index.storage.get(), index.view}};
-    const uint64_t words[] = {kTensor, kTensor, static_cast<uint64_t>(ArgKind::Int) | 1 << 8, static_cast<uint64_t>(-1), static_cast<uint64_t>(ArgKind::Bool) | 1 << 8, 0,
-                              static_cast<uint64_t>(ArgKind::Bool) | 1 << 8, 0};
+    const uint64_t words[] = {kTensor,
+                              kTensor,
+                              static_cast<uint64_t>(ArgKind::Int) | 1 << 8,
+                              static_cast<uint64_t>(-1),
+                              static_cast<uint64_t>(ArgKind::Bool) | 1 << 8,
+                              0,
+                              static_cast<uint64_t>(ArgKind::Bool) | 1 << 8,
+                              0};
     const ResultArg results[] = {{rows.storage.get(), rows.view}};
     Record r;
     r.row = find_row("aten::embedding");
