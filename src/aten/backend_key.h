@@ -20,14 +20,14 @@ inline bool is_ours(const at::TensorBase& tensor) { return tensor.defined() && t
 inline c10::ScalarType scalar_type_of(caffe2::TypeMeta meta) { return c10::typeMetaToScalarType(meta); }
 
 // Registers `make` as the maker of the hooks that PyTorch asks for generators, pinned memory and availability. The maker takes an argument in 2.11 only.
-template <class Hooks>
-void register_hooks() {
-  constexpr const char* name = "torch_xla::detail::XLAHooks";  // the key that PyTorch looks up
-  if (at::XLAHooksRegistry()->Has(name)) return;
-  if constexpr (requires { at::XLAHooksRegistry()->Create(name); }) {
-    at::XLAHooksRegistry()->Register(name, +[]() -> std::unique_ptr<at::XLAHooksInterface> { return std::make_unique<Hooks>(); });
+template <class Hooks, class Registry>
+void register_hooks(Registry& registry) {
+  const std::string name = "torch_xla::detail::XLAHooks";  // the key that PyTorch looks up
+  if (registry.Has(name)) return;
+  if constexpr (requires { registry.Create(name); }) {
+    registry.Register(name, +[]() -> std::unique_ptr<at::XLAHooksInterface> { return std::make_unique<Hooks>(); });
   } else {
-    at::XLAHooksRegistry()->Register(name, +[](at::XLAHooksArgs) -> std::unique_ptr<at::XLAHooksInterface> { return std::make_unique<Hooks>(); });
+    registry.Register(name, +[](at::XLAHooksArgs) -> std::unique_ptr<at::XLAHooksInterface> { return std::make_unique<Hooks>(); });
   }
 }
 

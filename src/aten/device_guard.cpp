@@ -101,7 +101,7 @@ struct Hooks final : at::XLAHooksInterface {
 void register_device() {
   c10::SetAllocator(kDeviceType, device_allocator());
   static const c10::impl::DeviceGuardImplRegistrar registrar(kDeviceType, new DeviceGuard());
-  register_hooks<Hooks>();
+  register_hooks<Hooks>(*at::XLAHooksRegistry());
 }
 
 }  // namespace thalweg::aten
