@@ -126,6 +126,9 @@ def main() -> int:
     unknown = [name for name in options.models if name not in WORK]
     if unknown:
         parser.error(f"there is no {', '.join(unknown)}; there are {', '.join(WORK)}")
+    if "xla" in options.modes.split(","):
+        import torch_xla  # noqa: F401  before the first backward, when autograd counts the devices
+
     torch.set_num_threads(options.threads)
     print(f"{processor()}, {options.threads} threads, PyTorch {torch.__version__}, {options.rounds} rounds, seed {options.seed}")
     everything = {}

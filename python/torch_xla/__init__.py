@@ -1,4 +1,7 @@
-"""The `torch_xla` API over Thalweg's device: `import torch_xla` makes tensors on device `xla` work."""
+"""The `torch_xla` API over Thalweg's device: `import torch_xla` makes tensors on device `xla` work.
+
+Import it before the process's first `backward()`: PyTorch's autograd counts the devices then, once.
+"""
 
 import thalweg  # registers the device, or says why it can't
 import torch

@@ -97,7 +97,8 @@ def test_out_of_memory_raises_and_the_next_step_works(xla) -> None:
     torch_xla.sync(wait=True)
     thalweg.set_memory_limit(thalweg.memory_info()["live"] + 1_000_000)
     with pytest.raises(torch.OutOfMemoryError) as caught:
-        (torch.ones(1000, 1000, device=xla) * 2).sum(0).cpu()
+        big = torch.ones(1000, 1000, device=xla) * 2  # noqa: F841  kept, or it would never be made
+        torch_xla.sync(wait=True)
     assert "limit" in str(caught.value)
     assert (kept + 1).sum().item() == 2000
     thalweg.set_memory_limit(0)
