@@ -151,7 +151,8 @@ Values linspace_row(Lowering& l) {  // start, end, steps
   V at = b.iota(type, 0);
   V back = sub(b, like(b, at, static_cast<double>(n - 1)), at);
   V low = add(b, start, mul(b, step, at)), high = sub(b, end, mul(b, step, back));
-  return {b.select(b.compare(Comparison::LT, at, like(b, at, static_cast<double>(n / 2))), low, high)};
+  const int64_t middle = n / 2;
+  return {b.select(b.compare(Comparison::LT, at, like(b, at, static_cast<double>(middle))), low, high)};
 }
 
 }  // namespace
