@@ -57,6 +57,9 @@ def graph_text(tensors: list[torch.Tensor]) -> str:
 def set_flush_budget(n_ops: int) -> None:
     """Flushes on its own after this many operations since the last sync."""
 
+def resize_storage(tensor: torch.Tensor, bytes: int) -> None:
+    """Changes the byte size of the tensor's storage, keeping the common prefix."""
+
 def data_ptr(tensor: torch.Tensor) -> int:
     """The host address of the tensor's first element: runs what is pending, waits, and marks the storage exposed (later versions stay at this address)."""
 

@@ -206,6 +206,20 @@ def _data_ptr() -> None:
     torch.UntypedStorage.data_ptr = storage_data_ptr
 
 
+@_patch("storage resize", "core resizes storages of unknown devices through their address", lambda: "resize_" not in torch.UntypedStorage.__dict__)
+def _storage_resize() -> None:
+    old = torch.UntypedStorage.resize_
+
+    @functools.wraps(old)
+    def resize_(self: torch.UntypedStorage, size: int) -> torch.UntypedStorage:
+        if self.device.type != "xla":
+            return old(self, size)
+        _C.resize_storage(pickling.flat(self, torch.uint8), int(size))
+        return self
+
+    torch.UntypedStorage.resize_ = resize_
+
+
 def _copies_by_clone() -> bool:
     return "xla" in str(torch.Tensor.__deepcopy__.__code__.co_consts)
 

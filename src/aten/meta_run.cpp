@@ -33,6 +33,52 @@ c10::IValue meta_value(const c10::IValue& value) {
   return value;
 }
 
+at::Tensor zeros_like_host(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.is_cpu()) return tensor;
+  return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU)).zero_();
+}
+
+c10::IValue host_value(const c10::IValue& value) {
+  if (value.isTensor()) return zeros_like_host(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const c10::IValue& item : value.toListRef()) list.push_back(zeros_like_host(item.toTensor()));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const c10::IValue& item : value.toListRef()) list.push_back(item.isTensor() ? std::optional<at::Tensor>(zeros_like_host(item.toTensor())) : std::nullopt);
+    return list;
+  }
+  if (value.isDevice()) return c10::Device(c10::kCPU);
+  if (value.isGenerator()) return c10::IValue();
+  return value;
+}
+
+// Throws what PyTorch's CPU kernel says of arguments of these shapes and dtypes, if it objects: its words are the ones that users know, where meta kernels
+// have others. The values are zeros: only for calls that failed already.
+void raise_as_host(const Plan& plan, const c10::IValue* frame) {
+  constexpr int64_t kMostElements = int64_t{1} << 26;
+  Stack stack;
+  for (int i = 0; i < plan.arguments; ++i) {
+    if (frame[i].isTensor() && frame[i].toTensor().defined() && frame[i].toTensor().numel() > kMostElements) return;
+    stack.push_back(host_value(frame[i]));
+  }
+  BelowAutograd guard;
+  plan.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+}
+
+bool share_dtype(const Plan& plan, const c10::IValue* frame) {
+  std::optional<at::ScalarType> first;
+  for (const PlanArg& arg : plan.args) {
+    if (arg.take != Take::kTensor || arg.position < 0 || !frame[arg.position].isTensor() || !frame[arg.position].toTensor().defined()) continue;
+    const at::ScalarType type = frame[arg.position].toTensor().scalar_type();
+    if (first && *first != type) return false;
+    first = type;
+  }
+  return true;
+}
+
 ResultSpecs untraceable() {
   ResultSpecs specs;
   specs.untraceable = true;
@@ -66,6 +112,13 @@ ResultSpecs run_on_meta(const Plan& plan, const c10::IValue* frame) {
     plan.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
   } catch (const c10::NotImplementedError&) {
     return untraceable();
+  } catch (const std::exception&) {
+    raise_as_host(plan, frame);
+    throw;
+  }
+  if ((plan.row->flags & lazy::kSameDtype) && !share_dtype(plan, frame)) {
+    raise_as_host(plan, frame);
+    TORCH_CHECK(false, plan.row->name, ": expected tensors of one dtype; convert them with .to(dtype)");
   }
   if (plan.mode == ResultMode::kFresh) return specs_of_returns(stack, static_cast<size_t>(plan.returns));
   stack.assign(written.begin(), written.end());

@@ -147,6 +147,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("graph_text", [](const std::vector<at::Tensor>&) { return Session::get().pending_text(); }, py::arg("tensors"), NoGil());
   m.def("wrap_host", &wrap_host, py::arg("tensor"), NoGil());
   m.def("data_ptr", &data_ptr, py::arg("tensor"), NoGil());
+  m.def(
+      "resize_storage", [](const at::Tensor& tensor, size_t bytes) { aten::resize_storage(*tensor.storage().unsafeGetStorageImpl(), bytes); }, py::arg("tensor"),
+      py::arg("bytes"), NoGil());
 }
 
 }  // namespace thalweg::bindings

@@ -23,6 +23,7 @@ enum RowFlags : uint32_t {
   kShapeOfFirst = 8,     // results look like the first tensor argument (dtype, sizes, strides): no meta kernel is asked
   kNoMaskLists = 16,     // a bool or uint8 tensor in a Tensor?[] argument takes the fallback: the result's shape depends on its values
   kOverlapAllowed = 32,  // in place, the target's elements may share memory: all get the same value
+  kSameDtype = 64,       // tensor arguments must share their dtype, though the meta kernel does not check it
 };
 
 // One row. The in-place and out= overloads of a functional row are traced by the same row; a row named like "aten::normal_" is an in-place overload

@@ -130,13 +130,13 @@ Values convolution_backward_row(Lowering& l) {
 
 std::vector<Row> product_rows() {
   return {
-      {"aten::mm", product_row<kMatrix>},
-      {"aten::bmm", product_row<kBatch>},
-      {"aten::mv", product_row<kVector>},
-      {"aten::dot", dot_row},
-      {"aten::addmm", add_product_row<kMatrix>, kScalarsStatic},
-      {"aten::baddbmm", add_product_row<kBatch>, kScalarsStatic},
-      {"aten::addmv", add_product_row<kVector>, kScalarsStatic},
+      {"aten::mm", product_row<kMatrix>, kSameDtype},
+      {"aten::bmm", product_row<kBatch>, kSameDtype},
+      {"aten::mv", product_row<kVector>, kSameDtype},
+      {"aten::dot", dot_row, kSameDtype},
+      {"aten::addmm", add_product_row<kMatrix>, kScalarsStatic | kSameDtype},
+      {"aten::baddbmm", add_product_row<kBatch>, kScalarsStatic | kSameDtype},
+      {"aten::addmv", add_product_row<kVector>, kScalarsStatic | kSameDtype},
       {"aten::convolution_overrideable", convolution_row},
       {"aten::convolution_backward_overrideable", convolution_backward_row},
   };
