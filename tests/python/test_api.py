@@ -149,9 +149,6 @@ def test_process_group_of_one(xla) -> None:
         dist.broadcast(x, 0)
         dist.barrier()
         assert dist.get_world_size() == 1 and x.tolist() == gathered[0].tolist() == [0, 1, 2]
-        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 2).to(xla))
-        model(x[None]).sum().backward()
-        assert model.module.weight.grad.tolist() == [[0, 1, 2], [0, 1, 2]]
     finally:
         dist.destroy_process_group()
 
