@@ -20,9 +20,7 @@ struct DeviceEvent {
   bool complete = false;
 };
 
-void check_index(c10::Device device) {
-  TORCH_CHECK(device.index() <= 0, "There is one xla device, xla:0, but ", device, " was asked for");
-}
+void check_index(c10::Device device) { TORCH_CHECK(device.index() <= 0, "There is one xla device, xla:0, but ", device, " was asked for"); }
 
 // One device with one stream. Counting devices starts nothing: the autograd engine asks every backend, even for a backward on the CPU alone.
 struct DeviceGuard final : c10::impl::DeviceGuardImplInterface {

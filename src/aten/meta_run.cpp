@@ -47,7 +47,8 @@ c10::IValue host_value(const c10::IValue& value) {
   }
   if (value.isOptionalTensorList()) {
     c10::List<std::optional<at::Tensor>> list;
-    for (const c10::IValue& item : value.toListRef()) list.push_back(item.isTensor() ? std::optional<at::Tensor>(zeros_like_host(item.toTensor())) : std::nullopt);
+    for (const c10::IValue& item : value.toListRef())
+      list.push_back(item.isTensor() ? std::optional<at::Tensor>(zeros_like_host(item.toTensor())) : std::nullopt);
     return list;
   }
   if (value.isDevice()) return c10::Device(c10::kCPU);

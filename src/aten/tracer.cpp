@@ -78,18 +78,31 @@ class Tracing {
 
   bool decode_argument(const PlanArg& arg, const c10::IValue& v) {
     switch (arg.take) {
-      case Take::kTensor: return decode_tensor(arg, v.toTensor());
-      case Take::kTensors: return decode_tensors(arg, v);
-      case Take::kScalar: return decode_scalar(arg, v);
-      case Take::kScalars: return decode_scalars(v);
-      case Take::kInt: return decode_int(v);
+      case Take::kTensor:
+        return decode_tensor(arg, v.toTensor());
+      case Take::kTensors:
+        return decode_tensors(arg, v);
+      case Take::kScalar:
+        return decode_scalar(arg, v);
+      case Take::kScalars:
+        return decode_scalars(v);
+      case Take::kInt:
+        return decode_int(v);
       case Take::kInts:
-      case Take::kBools: return decode_ints(v);
-      case Take::kDouble: return decode_double(arg, v);
-      case Take::kDoubles: return decode_scalars(v);
-      case Take::kBool: words_.append({header(ArgKind::Bool, 1), v.toBool() ? 1ull : 0ull}); return true;
-      case Take::kString: decode_string(v.toStringRef()); return true;
-      case Take::kNothing: break;
+      case Take::kBools:
+        return decode_ints(v);
+      case Take::kDouble:
+        return decode_double(arg, v);
+      case Take::kDoubles:
+        return decode_scalars(v);
+      case Take::kBool:
+        words_.append({header(ArgKind::Bool, 1), v.toBool() ? 1ull : 0ull});
+        return true;
+      case Take::kString:
+        decode_string(v.toStringRef());
+        return true;
+      case Take::kNothing:
+        break;
     }
     return true;
   }
@@ -136,8 +149,7 @@ class Tracing {
     const auto sizes = tensor.sizes();
     if (sizes.size() > lazy::kMaxRank || !is_traced(type) || tensor.is_neg()) return false;
     const auto strides = tensor.strides();
-    key_.push_back(1 | static_cast<uint64_t>(type) << 8 | sizes.size() << 16 |
-                   static_cast<uint64_t>(tensor.unsafeGetTensorImpl()->is_wrapped_number()) << 32);
+    key_.push_back(1 | static_cast<uint64_t>(type) << 8 | sizes.size() << 16 | static_cast<uint64_t>(tensor.unsafeGetTensorImpl()->is_wrapped_number()) << 32);
     key_.append(sizes.begin(), sizes.end());
     key_.append(strides.begin(), strides.end());
     tensors_.push_back({&storage_of(tensor), lazy::View(*ir_dtype(type), sizes, strides, tensor.storage_offset())});

@@ -148,8 +148,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("wrap_host", &wrap_host, py::arg("tensor"), NoGil());
   m.def("data_ptr", &data_ptr, py::arg("tensor"), NoGil());
   m.def(
-      "resize_storage", [](const at::Tensor& tensor, size_t bytes) { aten::resize_storage(*tensor.storage().unsafeGetStorageImpl(), bytes); }, py::arg("tensor"),
-      py::arg("bytes"), NoGil());
+      "resize_storage", [](const at::Tensor& tensor, size_t bytes) { aten::resize_storage(*tensor.storage().unsafeGetStorageImpl(), bytes); },
+      py::arg("tensor"), py::arg("bytes"), NoGil());
 }
 
 }  // namespace thalweg::bindings
