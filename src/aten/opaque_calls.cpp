@@ -4,6 +4,8 @@
 //                        grad_weight; with stride, padding, dilation, transposed, output_padding, groups as PyTorch has them
 //   thalweg.matmul       (a, b) → at::matmul(a, b), of any ranks that it takes; with transpose_a or transpose_b the last two dims of that one swapped
 //   thalweg.aten         op=NAME.OVERLOAD: the tensors in order as the operation's tensor arguments, everything else at its default
+#include <ATen/Parallel.h>
+
 #include <cstring>
 #include <map>
 #include <sstream>
@@ -12,6 +14,7 @@
 #include "aten/dtypes.h"
 #include "aten/registration.h"
 #include "libs/cpu/opaque.h"
+#include "libs/cpu/parallel.h"
 #include "support/error.h"
 
 namespace thalweg::aten {
@@ -57,8 +60,18 @@ void deliver(const at::Tensor& result, const TensorArg& out) {
   if (result.data_ptr() != out.data) tensor_over(out).copy_(result);
 }
 
+// PyTorch's thread count is each thread's own: the stream's thread takes over the one of our loops, which is the launching thread's.
+void take_over_thread_count() {
+  static thread_local int applied = 0;
+  if (const int wanted = libs::cpu::threads(); wanted != applied) {
+    at::set_num_threads(wanted);
+    applied = wanted;
+  }
+}
+
 void convolution(const std::string& text, Args in, Args out) {
   BelowAutograd guard;
+  take_over_thread_count();
   const Config config(text);
   const auto stride = config.integers("stride"), padding = config.integers("padding"), dilation = config.integers("dilation");
   const auto output_padding = config.integers("output_padding");
@@ -108,6 +121,8 @@ void aten_operation(const std::string& text, Args in, Args out) {
 }
 
 }  // namespace
+
+void note_thread_count() { libs::cpu::set_threads(at::get_num_threads()); }
 
 void register_library_calls() {
   libs::cpu::register_opaque("thalweg.convolution", &convolution);

@@ -22,5 +22,7 @@ void register_tracer();
 void register_fallback();
 void register_autocast();
 void register_library_calls();
+// Takes over the calling thread's torch.get_num_threads() for programs that run from now on.
+void note_thread_count();
 
 }  // namespace thalweg::aten

@@ -127,7 +127,13 @@ void set_rng_state(const at::Tensor& state) { at::Generator(aten::default_genera
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   py::register_exception_translator(&translate);
   m.def("init", &init);
-  m.def("sync", [](bool wait, const std::string& reason) { Session::get().sync(reason.c_str(), wait); }, py::arg("wait"), py::arg("reason"), NoGil());
+  m.def(
+      "sync",
+      [](bool wait, const std::string& reason) {
+        aten::note_thread_count();
+        Session::get().sync(reason.c_str(), wait);
+      },
+      py::arg("wait"), py::arg("reason"), NoGil());
   m.def("wait_device_ops", [] { Session::get().wait_all(); }, NoGil());
   m.def("flush_log", &flush_log);
   m.def("metrics", &metrics);
