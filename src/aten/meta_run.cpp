@@ -117,6 +117,11 @@ ResultSpecs run_on_meta(const Plan& plan, const c10::IValue* frame) {
     raise_as_host(plan, frame);
     throw;
   }
+  // Index tensors: not every PyTorch's meta kernels look at their dtype.
+  for (const PlanArg& arg : plan.args) {
+    if (!arg.takes_any_device || arg.take != Take::kTensor || arg.position < 0 || !frame[arg.position].isTensor()) continue;
+    if (!at::isIntegralType(frame[arg.position].toTensor().scalar_type(), false)) raise_as_host(plan, frame);
+  }
   if ((plan.row->flags & lazy::kSameDtype) && !share_dtype(plan, frame)) {
     raise_as_host(plan, frame);
     TORCH_CHECK(false, plan.row->name, ": expected tensors of one dtype; convert them with .to(dtype)");
