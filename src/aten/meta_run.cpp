@@ -14,21 +14,23 @@ at::Tensor meta_like(const at::Tensor& tensor) {
   return at::detail::empty_strided_meta(tensor.sizes(), tensor.strides(), tensor.scalar_type());
 }
 
-c10::IValue meta_value(const c10::IValue& value) {
-  if (value.isTensor()) return meta_like(value.toTensor());
+// The argument with each of its tensors replaced by what `replace` makes of it, and devices by `device`.
+template <class Replace>
+c10::IValue replaced(const c10::IValue& value, c10::Device device, Replace replace) {
+  if (value.isTensor()) return replace(value.toTensor());
   if (value.isTensorList()) {
     c10::List<at::Tensor> list;
-    for (const c10::IValue& item : value.toListRef()) list.push_back(meta_like(item.toTensor()));
+    for (const c10::IValue& item : value.toListRef()) list.push_back(replace(item.toTensor()));
     return list;
   }
   if (value.isOptionalTensorList()) {
     c10::List<std::optional<at::Tensor>> list;
     for (const c10::IValue& item : value.toListRef()) {
-      list.push_back(item.isTensor() && item.toTensor().defined() ? std::optional<at::Tensor>(meta_like(item.toTensor())) : std::nullopt);
+      list.push_back(item.isTensor() && item.toTensor().defined() ? std::optional<at::Tensor>(replace(item.toTensor())) : std::nullopt);
     }
     return list;
   }
-  if (value.isDevice()) return c10::Device(c10::kMeta);
+  if (value.isDevice()) return device;
   if (value.isGenerator()) return c10::IValue();
   return value;
 }
@@ -38,24 +40,6 @@ at::Tensor zeros_like_host(const at::Tensor& tensor) {
   return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU)).zero_();
 }
 
-c10::IValue host_value(const c10::IValue& value) {
-  if (value.isTensor()) return zeros_like_host(value.toTensor());
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const c10::IValue& item : value.toListRef()) list.push_back(zeros_like_host(item.toTensor()));
-    return list;
-  }
-  if (value.isOptionalTensorList()) {
-    c10::List<std::optional<at::Tensor>> list;
-    for (const c10::IValue& item : value.toListRef())
-      list.push_back(item.isTensor() ? std::optional<at::Tensor>(zeros_like_host(item.toTensor())) : std::nullopt);
-    return list;
-  }
-  if (value.isDevice()) return c10::Device(c10::kCPU);
-  if (value.isGenerator()) return c10::IValue();
-  return value;
-}
-
 // Throws what PyTorch's CPU kernel says of arguments of these shapes and dtypes, if it objects: its words are the ones that users know, where meta kernels
 // have others. The values are zeros: only for calls that failed already.
 void raise_as_host(const Plan& plan, const c10::IValue* frame) {
@@ -63,7 +47,7 @@ void raise_as_host(const Plan& plan, const c10::IValue* frame) {
   Stack stack;
   for (int i = 0; i < plan.arguments; ++i) {
     if (frame[i].isTensor() && frame[i].toTensor().defined() && frame[i].toTensor().numel() > kMostElements) return;
-    stack.push_back(host_value(frame[i]));
+    stack.push_back(replaced(frame[i], c10::kCPU, zeros_like_host));
   }
   BelowAutograd guard;
   plan.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
@@ -104,7 +88,7 @@ ResultSpecs run_on_meta(const Plan& plan, const c10::IValue* frame) {
   if ((plan.row->flags & lazy::kShapeOfFirst) && plan.mode != ResultMode::kInPlace) return specs_of_first(plan, frame);
   if (!plan.op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta)) return untraceable();
   Stack stack;
-  for (int i = 0; i < plan.arguments; ++i) stack.push_back(meta_value(frame[i]));
+  for (int i = 0; i < plan.arguments; ++i) stack.push_back(replaced(frame[i], c10::kMeta, meta_like));
   if (plan.device >= 0) stack[static_cast<size_t>(plan.device)] = c10::Device(c10::kMeta);
   std::vector<c10::IValue> written;
   for (int position : plan.written) written.push_back(stack[static_cast<size_t>(position)]);

@@ -29,6 +29,8 @@ inline V div(Builder& b, V a, double c) { return div(b, a, like(b, a, c)); }
 inline V square(Builder& b, V a) { return mul(b, a, a); }
 inline V not_zero(Builder& b, V a) { return a->type.dtype == DType::I1 ? a : b.compare(Comparison::NE, a, like(b, a, 0)); }
 
+// A dim or index as PyTorch gives it, negative ones counted from the end of `size`.
+inline int64_t positive(int64_t dim, int64_t size) { return dim < 0 ? dim + size : dim; }
 // Dims as PyTorch gives them (negative, empty = all) as sorted positions for `rank`.
 Dims normal_dims(Dims dims, int64_t rank);
 // Repeats a reduced value along the dims that were reduced away, to `shape`.

@@ -9,8 +9,6 @@ namespace {
 
 using namespace emit;
 
-int64_t positive(int64_t dim, int64_t rank) { return dim < 0 ? dim + rank : dim; }
-
 Dims with_one(Dims dims) {
   dims.push_back(1);
   return dims;

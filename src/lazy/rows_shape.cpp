@@ -9,8 +9,6 @@ namespace {
 
 using namespace emit;
 
-int64_t positive(int64_t dim, int64_t rank) { return dim < 0 ? dim + rank : dim; }
-
 Values cat_row(Lowering& l) {  // tensors, dim
   Values parts;
   for (V part : l.list(0)) {
