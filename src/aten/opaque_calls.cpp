@@ -5,6 +5,7 @@
 //   thalweg.matmul       (a, b) → at::matmul(a, b), of any ranks that it takes; with transpose_a or transpose_b the last two dims of that one swapped
 //   thalweg.aten         op=NAME.OVERLOAD: the tensors in order as the operation's tensor arguments, everything else at its default
 #include <ATen/Parallel.h>
+#include <dlfcn.h>
 
 #include <cstring>
 #include <map>
@@ -69,25 +70,97 @@ void take_over_thread_count() {
   }
 }
 
+// While it lives, PyTorch's kernels on this thread use no thread beside it: the thread is a part of a loop of our own pool. OpenMP keeps the count by thread;
+// at::set_num_threads would change it for threads to come as well.
+class OneThread {
+ public:
+  OneThread() : before_(at::get_num_threads()) { set(1); }
+  ~OneThread() { set(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+  // False where PyTorch's parallel loops are not OpenMP's.
+  static bool possible() { return setter() != nullptr; }
+
+ private:
+  using Setter = void (*)(int);
+  static Setter setter() {
+    static const auto found = reinterpret_cast<Setter>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+    return found;
+  }
+  static void set(int count) { setter()(count); }
+
+  int before_;
+};
+
+// One convolution or one of its gradients, as the program asks for it.
+struct Convolution {
+  explicit Convolution(const Config& config)
+      : mode(config.text("mode")),
+        stride(config.integers("stride")),
+        padding(config.integers("padding")),
+        dilation(config.integers("dilation")),
+        output_padding(config.integers("output_padding")),
+        transposed(config.integer("transposed") != 0),
+        groups(config.integer("groups")) {}
+
+  // forward: (input, weight); input_grad: (grad_output, weight); weight_grad: (grad_output, input). `wanted` is the result's place: the operand that is
+  // being differentiated matters only by its shape.
+  at::Tensor run(const at::Tensor& a, const at::Tensor& b, const at::Tensor& wanted) const {
+    if (mode == "forward") return at::convolution(a, b, {}, stride, padding, dilation, transposed, output_padding, groups);
+    const bool for_input = mode == "input_grad";
+    const auto grads = at::convolution_backward(a, for_input ? wanted : b, for_input ? b : wanted, std::nullopt, stride, padding, dilation, transposed,
+                                                output_padding, groups, {for_input, !for_input, false});
+    return for_input ? std::get<0>(grads) : std::get<1>(grads);
+  }
+
+  std::string mode;
+  std::vector<int64_t> stride, padding, dilation, output_padding;
+  bool transposed;
+  int64_t groups;
+};
+
+// The ways to share a convolution between threads.
+enum class Share { kWhole, kBatch, kBatchSums, kChannels };
+
+// Over the batch where the result has one. A weight's gradient is a sum over the batch: either each thread sums its share of it and the sums are added, or
+// each takes some output channels, which copies the gradient of the output; whichever moves less.
+Share choose_share(const Convolution& c, const at::Tensor& a, const at::Tensor& wanted, int parts) {
+  constexpr int64_t kImagesAPart = 4;  // fewer, and every thread's preparing of the weights is what the time goes to
+  const bool batched = a.dim() == wanted.dim() && a.size(0) >= kImagesAPart * parts;
+  if (parts < 2 || !OneThread::possible()) return Share::kWhole;
+  if (c.mode != "weight_grad") return batched ? Share::kBatch : Share::kWhole;
+  const bool channels = !c.transposed && c.groups == 1 && wanted.size(0) % parts == 0 && wanted.size(0) >= 16 * parts;
+  if (channels && (!batched || wanted.numel() > a.numel())) return Share::kChannels;
+  return batched ? Share::kBatchSums : Share::kWhole;
+}
+
 void convolution(const std::string& text, Args in, Args out) {
   BelowAutograd guard;
   take_over_thread_count();
-  const Config config(text);
-  const auto stride = config.integers("stride"), padding = config.integers("padding"), dilation = config.integers("dilation");
-  const auto output_padding = config.integers("output_padding");
-  const bool transposed = config.integer("transposed") != 0;
-  const int64_t groups = config.integer("groups");
-  const std::string& mode = config.text("mode");
+  const Convolution c{Config(text)};
   const at::Tensor a = tensor_over(in[0]), b = tensor_over(in[1]);
-  if (mode == "forward") {
-    return deliver(at::convolution(a, b, {}, stride, padding, dilation, transposed, output_padding, groups), out[0]);
-  }
-  // The operand that is wanted matters only by its shape.
-  const at::Tensor wanted = tensor_over(out[0]);
-  const bool for_input = mode == "input_grad";
-  const auto grads = at::convolution_backward(a, for_input ? wanted : b, for_input ? b : wanted, std::nullopt, stride, padding, dilation, transposed,
-                                              output_padding, groups, {for_input, !for_input, false});
-  deliver(for_input ? std::get<0>(grads) : std::get<1>(grads), out[0]);
+  at::Tensor wanted = tensor_over(out[0]);
+  const int parts = libs::cpu::threads();
+  const Share share = choose_share(c, a, wanted, parts);
+  if (share == Share::kWhole) return deliver(c.run(a, b, wanted), out[0]);
+  std::vector<at::Tensor> sums(parts);
+  libs::cpu::parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+    BelowAutograd part_guard;
+    const OneThread alone;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t n = share == Share::kChannels ? wanted.size(0) : a.size(0), from = n * i / parts, count = n * (i + 1) / parts - from;
+      const at::Tensor some = a.narrow(share == Share::kChannels ? 1 : 0, from, count);
+      if (share == Share::kBatchSums) {
+        sums[i] = c.run(some, b.narrow(0, from, count), wanted);
+      } else {
+        at::Tensor part = wanted.narrow(0, from, count);
+        part.copy_(c.run(some, b, part));
+      }
+    }
+  });
+  if (share != Share::kBatchSums) return;
+  at::add_out(wanted, sums[0], sums[1]);
+  for (int i = 2; i < parts; ++i) wanted.add_(sums[i]);
 }
 
 void matmul(const std::string& text, Args in, Args out) {
