@@ -17,7 +17,7 @@ bool is_tracing_enabled() {
   return enabled;
 }
 
-torch::Library& new_library(torch::Library::Kind kind, const char* ns, c10::DispatchKey key) {
+torch::Library& new_library(torch::Library::Kind kind, const char* ns, std::optional<c10::DispatchKey> key) {
   // Never destroyed: the dispatcher must not lose kernels while other libraries' destructors may still use tensors.
   return *new torch::Library(kind, ns, key, "thalweg", 0);
 }
@@ -29,7 +29,10 @@ void init() {
     register_factories();
     register_copies();
     register_library_calls();
-    if (is_tracing_enabled()) register_tracer();
+    if (is_tracing_enabled()) {
+      register_attention();
+      register_tracer();
+    }
     register_fallback();
     register_autocast();
   });

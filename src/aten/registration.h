@@ -13,11 +13,12 @@ void init();
 bool is_tracing_enabled();
 
 // A registration handle that lives as long as the process.
-torch::Library& new_library(torch::Library::Kind kind, const char* ns, c10::DispatchKey key);
+torch::Library& new_library(torch::Library::Kind kind, const char* ns, std::optional<c10::DispatchKey> key);
 
 // The parts, each called once by init().
 void register_factories();
 void register_copies();
+void register_attention();  // before the tracer, which needs its schemas
 void register_tracer();
 void register_fallback();
 void register_autocast();

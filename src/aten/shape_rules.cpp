@@ -1,4 +1,6 @@
 // Result shapes of the operations that have no meta kernel in PyTorch.
+#include <ATen/OpMathType.h>
+
 #include <unordered_map>
 
 #include "aten/dtypes.h"
@@ -59,12 +61,36 @@ ResultSpecs convolution_backward(const c10::IValue* a) {
   return out;
 }
 
+// attention(q, k, v, …) → y, logsumexp
+ResultSpecs attention(const c10::IValue* a) {
+  const at::Tensor &q = a[0].toTensor(), &v = a[2].toTensor();
+  std::vector<int64_t> sizes = q.sizes().vec();
+  sizes.pop_back();
+  const auto rows = spec(sizes, at::toOpMathType(q.scalar_type()), c10::MemoryFormat::Contiguous);
+  sizes.push_back(v.size(-1));
+  ResultSpecs out;
+  out.returns = {-1, -1};
+  out.flat = {spec(sizes, q.scalar_type(), c10::MemoryFormat::Contiguous), rows};
+  return out;
+}
+
+// attention_grad(dy, q, k, v, y, logsumexp, bias, causal, scale, bias_grad) → dq, dk, dv, dbias
+ResultSpecs attention_grad(const c10::IValue* a) {
+  ResultSpecs out;
+  out.returns = {-1, -1, -1, -1};
+  for (int i = 1; i <= 3; ++i) out.flat.push_back(masked_spec(true, a[i].toTensor(), c10::MemoryFormat::Contiguous));
+  out.flat.push_back(a[9].toBool() ? masked_spec(true, a[6].toTensor(), c10::MemoryFormat::Contiguous) : ResultSpec());
+  return out;
+}
+
 }  // namespace
 
 ShapeRule find_shape_rule(const std::string& row) {
   static const std::unordered_map<std::string, ShapeRule> rules = {
       {"aten::convolution_overrideable", &convolution},
       {"aten::convolution_backward_overrideable", &convolution_backward},
+      {"thalweg::attention", &attention},
+      {"thalweg::attention_grad", &attention_grad},
   };
   const auto at = rules.find(row);
   return at == rules.end() ? nullptr : at->second;

@@ -237,53 +237,38 @@ Values bce_with_logits(Lowering& l) {  // self, target, weight?, pos_weight?, re
   return {reduced(l, loss, l.integer(4))};
 }
 
-// Class dim of an nll target: the input is [N, C, …] or [C].
-V target_mask(Lowering& l, V target, const Dims& shape, int64_t classes_dim) {
-  V labels = l.b.convert(target, DType::S64);
-  V spread_labels = l.b.broadcast(labels, shape, other_dims(static_cast<int64_t>(shape.size()), {classes_dim}));
-  return l.b.compare(Comparison::EQ, spread_labels, l.b.iota(ir::tensor(DType::S64, shape), classes_dim));
-}
-
-struct Nll {
-  V mask, weights;  // one-hot in the input's shape; weight of each class there, zero at ignored targets
-  int64_t dim;
-};
-
-Nll nll_parts(Lowering& l, const Dims& shape, V target, size_t weight_arg, int64_t ignore, DType dtype) {
+// What both loss rows do: the labels checked, and the configuration of the composite.
+ir::Attributes nll_config(Lowering& l, V target, int64_t classes, size_t reduction_arg) {
   Builder& b = l.b;
-  const int64_t dim = shape.size() == 1 ? 0 : 1;
+  const int64_t ignore = l.integer(reduction_arg + 1);
   V labels = b.convert(target, DType::S64);
   V ignored = b.compare(Comparison::EQ, labels, like(b, labels, static_cast<double>(ignore)));
-  check_index(l, b.select(ignored, like(b, labels, 0), labels), 0, shape[static_cast<size_t>(dim)], "label");
-  V mask = target_mask(l, target, shape, dim);
-  V keep = b.broadcast(b.unary(OpCode::Not, ignored), shape, other_dims(static_cast<int64_t>(shape.size()), {dim}));
-  V weights = l.has(weight_arg) ? along(b, b.convert(l.t(weight_arg), dtype), shape, dim) : b.splat(ir::tensor(dtype, shape), 1);
-  return {mask, gate(b, b.binary(OpCode::And, mask, keep), weights), dim};
+  check_index(l, b.select(ignored, like(b, labels, 0), labels), 0, classes, "label");
+  static const char* const kReductions[] = {"none", "mean", "sum"};
+  ir::Attributes config;
+  config.set("reduction", kReductions[l.integer(reduction_arg)]);
+  config.set("ignore_index", ignore);
+  return config;
 }
+
+int64_t classes_of(const Dims& shape) { return shape[shape.size() == 1 ? 0 : 1]; }
 
 Values nll_loss_forward(Lowering& l) {  // self, target, weight?, reduction, ignore_index → output, total_weight
   Builder& b = l.b;
   const DType dtype = Lowering::compute_dtype(l.dtype());
-  V x = b.convert(l.t(0), dtype);
-  Nll parts = nll_parts(l, x->type.dims, l.t(1), 2, l.integer(4), dtype);
-  V picked = b.unary(OpCode::Negate, b.select(parts.mask, mul(b, x, parts.weights), like(b, x, 0)));
-  const int64_t reduction = l.integer(3);
-  const Dims all = all_dims(x->type.rank());
-  V total = sum(b, parts.weights, all);
-  if (reduction == 0) return {sum(b, picked, {parts.dim}), like(b, total, 0)};
-  V loss = sum(b, picked, all);
-  return {reduction == 1 ? div(b, loss, total) : loss, total};
+  Values operands{b.convert(l.t(0), dtype), l.t(1)};
+  if (l.has(2)) operands.push_back(b.convert(l.t(2), dtype));
+  ir::Attributes config = nll_config(l, l.t(1), classes_of(l.t(0)->type.dims), 3);
+  return b.composite("thalweg.nll_loss", operands, {ir::tensor(dtype, l.shape(0)), ir::tensor(dtype)}, std::move(config));
 }
 
 Values nll_loss_backward(Lowering& l) {  // grad, self, target, weight?, reduction, ignore_index, total_weight
   Builder& b = l.b;
   const DType dtype = Lowering::compute_dtype(l.dtype());
-  const Dims shape = l.shape();
-  Nll parts = nll_parts(l, shape, l.t(2), 3, l.integer(5), dtype);
-  V grad = b.convert(l.t(0), dtype);
-  if (l.integer(4) == 1) grad = div(b, grad, b.convert(l.t(6), dtype));
-  V g = grad->type.rank() == 0 ? b.broadcast_to(grad, shape) : b.broadcast(grad, shape, other_dims(static_cast<int64_t>(shape.size()), {parts.dim}));
-  return {gate(b, parts.mask, b.unary(OpCode::Negate, mul(b, g, parts.weights)))};
+  Values operands{b.convert(l.t(0), dtype), l.t(2), b.reshape(b.convert(l.t(6), dtype), {})};
+  if (l.has(3)) operands.push_back(b.convert(l.t(3), dtype));
+  ir::Attributes config = nll_config(l, l.t(2), classes_of(l.shape()), 4);
+  return b.composite("thalweg.nll_loss_grad", operands, {ir::tensor(dtype, l.shape())}, std::move(config));
 }
 
 }  // namespace

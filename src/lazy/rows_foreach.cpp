@@ -138,29 +138,18 @@ Values fused_adam(Lowering& l) {
   Adam out;
   for (size_t i = 0; i < n; ++i) {
     const DType dtype = Lowering::compute_dtype(l.list(0)[i]->type.dtype);
-    const Dims& shape = l.list(0)[i]->type.dims;
-    auto number = [&](size_t arg) { return b.broadcast_to(b.convert(l.t(arg), dtype), shape); };
-    V p = b.convert(l.list(0)[i], dtype), m = b.convert(l.list(2)[i], dtype), v = b.convert(l.list(3)[i], dtype), g = step.gradient(i, dtype);
-    V lr = number(6), beta1 = number(7), beta2 = number(8), decay = number(9), eps = number(10), one = like(b, p, 1);
-    V p0 = p;
-    if (decoupled)
-      p0 = sub(b, p, mul(b, mul(b, lr, decay), p));
-    else
-      g = add(b, g, mul(b, decay, p));
-    V m1 = add(b, m, mul(b, sub(b, one, beta1), sub(b, g, m)));
-    V v1 = add(b, mul(b, v, beta2), mul(b, mul(b, sub(b, one, beta2), g), g));
-    V t = b.broadcast_to(b.convert(l.list(5)[i], dtype), shape);
-    V correction1 = sub(b, one, b.binary(OpCode::Power, beta1, t)), correction2 = sub(b, one, b.binary(OpCode::Power, beta2, t));
-    V spread_of = v1;
-    if (l.boolean(11)) {
-      V most = b.binary(OpCode::Maximum, b.convert(l.list(4)[i], dtype), v1);
-      out.greatest.push_back(step.keep(b.convert(l.list(4)[i], dtype), most));
-      spread_of = most;
-    }
-    V denominator = add(b, div(b, b.unary(OpCode::Sqrt, spread_of), b.unary(OpCode::Sqrt, correction2)), eps);
-    out.params.push_back(step.keep(p, sub(b, p0, mul(b, div(b, lr, correction1), div(b, m1, denominator)))));
-    out.averages.push_back(step.keep(m, m1));
-    out.squares.push_back(step.keep(v, v1));
+    auto state = [&](size_t arg) { return b.convert(l.list(arg)[i], dtype); };
+    Values operands{state(0), step.gradient(i, dtype), state(2), state(3), b.reshape(state(5), {})};
+    for (size_t arg : {6, 7, 8, 9, 10}) operands.push_back(b.reshape(b.convert(l.t(arg), dtype), {}));
+    if (l.boolean(11)) operands.push_back(state(4));
+    std::vector<ir::Type> types(l.boolean(11) ? 4 : 3, operands[0]->type);
+    ir::Attributes config;
+    config.set("decoupled", decoupled);
+    const Values fresh = b.composite("thalweg.adam", operands, types, std::move(config));
+    out.params.push_back(step.keep(operands[0], fresh[0]));
+    out.averages.push_back(step.keep(operands[2], fresh[1]));
+    out.squares.push_back(step.keep(operands[3], fresh[2]));
+    if (l.boolean(11)) out.greatest.push_back(step.keep(operands[10], fresh[3]));
   }
   Values results = out.params;
   for (V g : l.list(1)) results.push_back(g);
@@ -182,17 +171,16 @@ Values fused_sgd(Lowering& l) {
   Values params, buffers;
   for (size_t i = 0; i < n; ++i) {
     const DType dtype = Lowering::compute_dtype(l.list(0)[i]->type.dtype);
-    const Dims& shape = l.list(0)[i]->type.dims;
-    auto number = [&](size_t arg) { return b.broadcast_to(b.convert(l.t(arg), dtype), shape); };
-    V p = b.convert(l.list(0)[i], dtype);
-    V g = add(b, step.gradient(i, dtype), mul(b, number(3), p));
-    if (has_momentum) {
-      V buffer = b.convert(l.list(2)[i], dtype);
-      V moved = l.boolean(9) ? g : add(b, mul(b, buffer, number(4)), mul(b, g, sub(b, like(b, g, 1), number(6))));
-      buffers.push_back(step.keep(buffer, moved));
-      g = l.boolean(7) ? add(b, g, mul(b, moved, number(4))) : moved;
-    }
-    params.push_back(step.keep(p, sub(b, p, mul(b, number(5), g))));
+    auto number = [&](size_t arg) { return b.reshape(b.convert(l.t(arg), dtype), {}); };
+    Values operands{b.convert(l.list(0)[i], dtype), step.gradient(i, dtype), number(5), number(4), number(6), number(3)};
+    if (has_momentum) operands.push_back(b.convert(l.list(2)[i], dtype));
+    std::vector<ir::Type> types(has_momentum ? 2 : 1, operands[0]->type);
+    ir::Attributes config;
+    config.set("nesterov", l.boolean(7));
+    config.set("first", l.boolean(9));
+    const Values fresh = b.composite("thalweg.sgd", operands, types, std::move(config));
+    params.push_back(step.keep(operands[0], fresh[0]));
+    if (has_momentum) buffers.push_back(step.keep(operands[6], fresh[1]));
   }
   Values results = params;
   for (V g : l.list(1)) results.push_back(g);

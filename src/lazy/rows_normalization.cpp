@@ -22,6 +22,15 @@ V wide(Lowering& l, size_t arg) { return l.b.convert(l.t(arg), Lowering::compute
 
 V optional_wide(Lowering& l, size_t arg, DType dtype) { return l.has(arg) ? l.b.convert(l.t(arg), dtype) : nullptr; }
 
+// weight and bias as operands of a composite: none, the weight, or both, for which a missing weight is ones.
+void push_affine(Lowering& l, Values& operands, size_t weight, size_t bias, const ir::Type& type) {
+  if (l.has(weight))
+    operands.push_back(optional_wide(l, weight, type.dtype));
+  else if (l.has(bias))
+    operands.push_back(l.b.splat(type, 1));
+  if (l.has(bias)) operands.push_back(optional_wide(l, bias, type.dtype));
+}
+
 struct Statistics {
   V mean, variance;  // without the reduced dims
 };
@@ -49,11 +58,7 @@ Values layer_norm_row(Lowering& l) {  // input, normalized_shape, weight?, bias?
   V x = wide(l, 0);
   const size_t axis = x->type.dims.size() - l.ints(1).size();
   Values operands{x};
-  if (l.has(2))
-    operands.push_back(optional_wide(l, 2, x->type.dtype));
-  else if (l.has(3))
-    operands.push_back(b.splat(ir::tensor(x->type.dtype, l.ints(1)), 1));
-  if (l.has(3)) operands.push_back(optional_wide(l, 3, x->type.dtype));
+  push_affine(l, operands, 2, 3, ir::tensor(x->type.dtype, l.ints(1)));
   ir::Attributes config;
   config.set("axis", static_cast<int64_t>(axis));
   config.set("eps", l.real(4));
@@ -112,48 +117,45 @@ Values group_norm_backward_row(Lowering& l) {  // grad_out, input, mean, rstd, w
 Values batch_norm_row(Lowering& l) {
   Builder& b = l.b;
   V x = wide(l, 0);
-  const Dims shape = x->type.dims, dims = other_dims(x->type.rank(), {1});
   const DType dtype = x->type.dtype;
-  const bool training = l.boolean(5);
+  const ir::Type channel = ir::tensor(dtype, {x->type.dims[1]});
   V running_mean = optional_wide(l, 3, dtype), running_var = optional_wide(l, 4, dtype);
-  Statistics s = training ? statistics(b, x, dims) : Statistics{running_mean, running_var};
-  V rstd = inverse_deviation(b, s.variance, l.real(7));
-  V scale = rstd;
-  if (V w = optional_wide(l, 1, dtype)) scale = mul(b, rstd, w);
-  V y = mul(b, sub(b, x, along(b, s.mean, shape, 1)), along(b, scale, shape, 1));
-  if (V c = optional_wide(l, 2, dtype)) y = add(b, y, along(b, c, shape, 1));
-  auto saved = [&](V v, size_t result) { return training ? v : b.splat(ir::tensor(dtype, l.shape(result)), 0); };
-  Values results{y, saved(s.mean, 1), saved(rstd, 2)};
-  const double n = static_cast<double>(count_of(shape, dims));
+  ir::Attributes config;
+  config.set("eps", l.real(7));
+  if (!l.boolean(5)) {
+    Values operands{x, running_mean, running_var};
+    push_affine(l, operands, 1, 2, channel);
+    V y = b.composite("thalweg.batch_norm_inference", operands, {x->type}, std::move(config))[0];
+    return {y, b.splat(ir::tensor(dtype, l.shape(1)), 0), b.splat(ir::tensor(dtype, l.shape(2)), 0), running_mean, running_var};
+  }
+  Values operands{x};
+  push_affine(l, operands, 1, 2, channel);
+  Values results = b.composite("thalweg.batch_norm", operands, {x->type, channel, channel, channel}, std::move(config));
+  const V variance = results.back();
+  results.pop_back();
+  const double n = static_cast<double>(x->type.size() / std::max<int64_t>(channel.size(), 1));
   auto blend = [&](V running, V batch) {
-    if (!training) return running;
     V momentum = b.broadcast_to(l.number(6, dtype), running->type.dims);
     return add(b, mul(b, running, sub(b, like(b, momentum, 1), momentum)), mul(b, batch, momentum));
   };
-  if (running_mean) results.push_back(blend(running_mean, s.mean));
-  if (running_var) results.push_back(blend(running_var, mul(b, s.variance, n / std::max(n - 1, 1.0))));
+  if (running_mean) results.push_back(blend(running_mean, results[1]));
+  if (running_var) results.push_back(blend(running_var, mul(b, variance, n / std::max(n - 1, 1.0))));
   return results;
 }
 
 // grad_out, input, weight?, running_mean?, running_var?, save_mean?, save_invstd?, train, eps, output_mask
 Values batch_norm_backward_row(Lowering& l) {
   Builder& b = l.b;
-  V g = wide(l, 0), x = wide(l, 1);
-  const Dims shape = x->type.dims, dims = other_dims(x->type.rank(), {1});
+  V x = wide(l, 1);
   const DType dtype = x->type.dtype;
   const bool training = l.boolean(7);
-  V m = training ? b.convert(l.t(5), dtype) : b.convert(l.t(3), dtype);
-  V rstd = training ? b.convert(l.t(6), dtype) : inverse_deviation(b, b.convert(l.t(4), dtype), l.real(8));
-  V normalized = mul(b, sub(b, x, along(b, m, shape, 1)), along(b, rstd, shape, 1));
-  V bias_grad = sum(b, g, dims), weight_grad = sum(b, mul(b, g, normalized), dims);
-  V scale = rstd;
-  if (V w = optional_wide(l, 2, dtype)) scale = mul(b, rstd, w);
-  V centered = g;
-  if (training) {
-    const double n = static_cast<double>(count_of(shape, dims));
-    centered = sub(b, sub(b, g, along(b, div(b, bias_grad, n), shape, 1)), mul(b, normalized, along(b, div(b, weight_grad, n), shape, 1)));
-  }
-  return masked(l, 9, {mul(b, centered, along(b, scale, shape, 1)), weight_grad, bias_grad});
+  Values operands{wide(l, 0), x, optional_wide(l, training ? 5 : 3, dtype),
+                  training ? optional_wide(l, 6, dtype) : inverse_deviation(b, optional_wide(l, 4, dtype), l.real(8))};
+  if (l.has(2)) operands.push_back(optional_wide(l, 2, dtype));
+  ir::Attributes config;
+  config.set("training", training);
+  const ir::Type channel = ir::tensor(dtype, {x->type.dims[1]});
+  return masked(l, 9, b.composite("thalweg.batch_norm_grad", operands, {x->type, channel, channel}, std::move(config)));
 }
 
 }  // namespace

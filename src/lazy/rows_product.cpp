@@ -126,6 +126,29 @@ Values convolution_backward_row(Lowering& l) {
   return results;
 }
 
+ir::Attributes attention_config(Lowering& l, size_t causal) {
+  ir::Attributes config;
+  config.set("causal", l.boolean(causal));
+  config.set("scale", l.real(causal + 1));
+  return config;
+}
+
+Values attention_row(Lowering& l) {  // q, k, v, bias?, causal, scale → y, logsumexp
+  Values operands{l.t(0), l.t(1), l.t(2)};
+  if (l.has(3)) operands.push_back(l.t(3));
+  return l.b.composite("thalweg.attention", operands, {ir::tensor(l.dtype(0), l.shape(0)), ir::tensor(l.dtype(1), l.shape(1))}, attention_config(l, 4));
+}
+
+Values attention_grad_row(Lowering& l) {  // dy, q, k, v, y, logsumexp, bias?, causal, scale, bias_grad → dq, dk, dv, dbias
+  Values operands;
+  for (size_t arg = 0; arg < 7; ++arg)
+    if (l.has(arg)) operands.push_back(l.t(arg));
+  std::vector<ir::Type> types;
+  for (size_t arg : {1, 2, 3}) types.push_back(l.t(arg)->type);
+  if (l.boolean(9)) types.push_back(l.t(6)->type);
+  return l.b.composite("thalweg.attention_grad", operands, types, attention_config(l, 7));
+}
+
 }  // namespace
 
 std::vector<Row> product_rows() {
@@ -139,6 +162,8 @@ std::vector<Row> product_rows() {
       {"aten::addmv", add_product_row<kVector>, kScalarsStatic | kSameDtype},
       {"aten::convolution_overrideable", convolution_row},
       {"aten::convolution_backward_overrideable", convolution_backward_row},
+      {"thalweg::attention", attention_row, kScalarsStatic},
+      {"thalweg::attention_grad", attention_grad_row, kScalarsStatic},
   };
 }
 

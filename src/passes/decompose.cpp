@@ -1,66 +1,16 @@
 // One function a composite, found in one table by name.
 #include "passes/decompose.h"
 
-#include <algorithm>
 #include <map>
 #include <numbers>
-#include <numeric>
 
-#include "passes/rewriter.h"
+#include "passes/composites.h"
 
 namespace thalweg::passes {
-namespace {
 
-using ir::Builder;
-using ir::Dims;
-using ir::DType;
-using ir::Op;
-using ir::OpCode;
-using ir::Value;
+using namespace composites;
 
-// What every decomposition needs: arithmetic on values and numbers in the computing dtype.
-struct Writer {
-  Builder& b;
-  const Op& op;
-  const ir::Attributes& config;
-
-  Value* wide(size_t i) const {
-    Value* x = op.operand(i);
-    return ir::is_float(x->type.dtype) && ir::byte_size(x->type.dtype) < 4 ? b.convert(x, DType::F32) : x;
-  }
-  // As the i-th result, rounded to its dtype.
-  Value* result(size_t i, Value* value) const { return b.convert(b.reshape(value, op.result(i)->type.dims), op.result(i)->type.dtype); }
-  Value* number(Value* like, double value) const { return b.splat(like->type, value); }
-  Value* add(Value* x, Value* y) const { return b.binary(OpCode::Add, x, y); }
-  Value* sub(Value* x, Value* y) const { return b.binary(OpCode::Subtract, x, y); }
-  Value* mul(Value* x, Value* y) const { return b.binary(OpCode::Multiply, x, y); }
-  Value* div(Value* x, Value* y) const { return b.binary(OpCode::Divide, x, y); }
-  Value* add(Value* x, double y) const { return add(x, number(x, y)); }
-  Value* mul(Value* x, double y) const { return mul(x, number(x, y)); }
-  Value* exp(Value* x) const { return b.unary(OpCode::Exponential, x); }
-
-  // `reduced` lacks `dims` of `shape`: repeated along them.
-  Value* spread(Value* reduced, const Dims& shape, const Dims& dims) const { return b.broadcast(reduced, shape, others(shape, dims)); }
-  Value* mean(Value* x, const Dims& dims) const {
-    double count = 1;
-    for (int64_t d : dims) count *= static_cast<double>(x->type.dims[static_cast<size_t>(d)]);
-    Value* sum = b.sum(x, dims);
-    return div(sum, number(sum, count));
-  }
-  static Dims others(const Dims& shape, const Dims& dims) {
-    Dims kept;
-    for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d)
-      if (std::find(dims.begin(), dims.end(), d) == dims.end()) kept.push_back(d);
-    return kept;
-  }
-  static Dims from_axis(const Dims& shape, int64_t axis) {
-    Dims dims(shape.size() - static_cast<size_t>(axis));
-    std::iota(dims.begin(), dims.end(), axis);
-    return dims;
-  }
-};
-
-Value* softmax_of(const Writer& w, Value* x, int64_t dim, bool logarithm) {
+Value* composites::softmax_of(const Writer& w, Value* x, int64_t dim, bool logarithm) {
   const Dims& shape = x->type.dims;
   if (dim < 0) dim += static_cast<int64_t>(shape.size());
   Value* shifted = w.sub(x, w.spread(w.b.max(x, {dim}), shape, {dim}));
@@ -69,6 +19,8 @@ Value* softmax_of(const Writer& w, Value* x, int64_t dim, bool logarithm) {
   if (logarithm) return w.sub(shifted, w.spread(w.b.unary(OpCode::Log, sum), shape, {dim}));
   return w.div(powers, w.spread(sum, shape, {dim}));
 }
+
+namespace {
 
 Replacement softmax(const Writer& w) { return {w.result(0, softmax_of(w, w.wide(0), w.config.integer("dim"), false))}; }
 Replacement log_softmax(const Writer& w) { return {w.result(0, softmax_of(w, w.wide(0), w.config.integer("dim"), true))}; }
@@ -130,16 +82,6 @@ Replacement layer_norm_grad(const Writer& w) {
   return results;
 }
 
-Replacement attention(const Writer& w) {
-  Value *q = w.wide(0), *k = w.wide(1), *v = w.wide(2);
-  auto rank = static_cast<int64_t>(q->type.dims.size());
-  Dims batch(static_cast<size_t>(rank - 2));
-  std::iota(batch.begin(), batch.end(), 0);
-  Value* scores = w.mul(w.b.dot(q, k, {batch, batch, {rank - 1}, {rank - 1}}), w.config.real("scale"));
-  if (w.op.operands.size() > 3) scores = w.add(scores, w.b.broadcast_to(w.wide(3), scores->type.dims));
-  return {w.result(0, w.b.dot(softmax_of(w, scores, rank - 1, false), v, {batch, batch, {rank - 1}, {rank - 2}}))};
-}
-
 // StableHLO's batch normalisation: `feature_index` and `epsilon` are attributes of the op itself.
 struct BatchNorm {
   const Writer& w;
@@ -185,12 +127,15 @@ bool is_sharding(std::string_view target) {
   return target == "sdy.sharding_constraint" || target == "Sharding" || target == "SPMDFullToShardShape" || target == "SPMDShardToFullShape";
 }
 
-using Decomposition = Replacement (*)(const Writer&);
-
-const std::map<std::string_view, Decomposition>& composites() {
-  static const auto* table = new std::map<std::string_view, Decomposition>{
-      {"thalweg.softmax", softmax},       {"thalweg.log_softmax", log_softmax},         {"thalweg.gelu", gelu},           {"thalweg.gelu_grad", gelu_grad},
-      {"thalweg.layer_norm", layer_norm}, {"thalweg.layer_norm_grad", layer_norm_grad}, {"thalweg.attention", attention}, {"chlo.square", square}};
+const std::map<std::string_view, Decomposition>& by_name() {
+  static const auto* table = [] {
+    auto* all = new std::map<std::string_view, Decomposition>{
+        {"thalweg.softmax", softmax},       {"thalweg.log_softmax", log_softmax},         {"thalweg.gelu", gelu},  {"thalweg.gelu_grad", gelu_grad},
+        {"thalweg.layer_norm", layer_norm}, {"thalweg.layer_norm_grad", layer_norm_grad}, {"chlo.square", square}};
+    for (const Named& each : attention_composites()) all->emplace(each.name, each.write);
+    for (const Named& each : training_composites()) all->emplace(each.name, each.write);
+    return all;
+  }();
   return *table;
 }
 
@@ -203,8 +148,8 @@ Decomposition decomposition_of(const Op& op) {
     case OpCode::BatchNormGrad:
       return batch_norm_grad;
     case OpCode::Composite: {
-      auto found = composites().find(op.attrs.string("name"));
-      return found == composites().end() ? nullptr : found->second;
+      auto found = by_name().find(op.attrs.string("name"));
+      return found == by_name().end() ? nullptr : found->second;
     }
     case OpCode::CustomCall:
       return is_sharding(op.attrs.string("call_target_name")) && op.operands.size() == 1 && op.operands[0]->type == op.results[0]->type ? pass_through
@@ -217,6 +162,7 @@ Decomposition decomposition_of(const Op& op) {
 }  // namespace
 
 bool decompose(ir::Function& function, const ir::Module*) {
+  mark_attention_pairs(function);
   return rewrite(function.body, [](Builder& builder, Op& op) -> Replacement {
     Decomposition write = decomposition_of(op);
     if (!write) return {};
