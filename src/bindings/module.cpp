@@ -119,6 +119,12 @@ at::Tensor wrap_host(const at::Tensor& tensor) {
   return aten::wrap_host_tensor(tensor);
 }
 
+std::string graph_text(const std::vector<at::Tensor>& tensors) {
+  std::vector<lazy::Storage*> storages;
+  for (const at::Tensor& tensor : tensors) storages.push_back(&aten::storage_of(require_ours(tensor)));
+  return Session::get().pending_text(storages);
+}
+
 at::Tensor get_rng_state() { return aten::default_generator().get_state(); }
 void set_rng_state(const at::Tensor& state) { at::Generator(aten::default_generator()).set_state(state); }
 
@@ -150,7 +156,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("set_nan_guard", [](bool on) { Session::get().set_nan_guard(on); }, py::arg("on"), NoGil());
   m.def("set_flush_budget", [](int64_t ops) { Session::get().set_budget(ops); }, py::arg("n_ops"), NoGil());
   m.def("tensor_id", [](const at::Tensor& tensor) { return reinterpret_cast<uintptr_t>(&aten::storage_of(require_ours(tensor))); }, py::arg("tensor"));
-  m.def("graph_text", [](const std::vector<at::Tensor>&) { return Session::get().pending_text(); }, py::arg("tensors"), NoGil());
+  m.def("graph_text", &graph_text, py::arg("tensors"), NoGil());
   m.def("wrap_host", &wrap_host, py::arg("tensor"), NoGil());
   m.def("data_ptr", &data_ptr, py::arg("tensor"), NoGil());
   m.def(

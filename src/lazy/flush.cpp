@@ -1,7 +1,11 @@
 // From pending storages to a launched program, and back to the last good state when one fails.
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <utility>
 
 #include "compiler/compiler.h"
 #include "lazy/lines.h"
@@ -18,6 +22,20 @@ bool leaves_state_intact(const Error& error) {
 }
 
 std::shared_ptr<const Error> shared(const Error& error) { return std::make_shared<Error>(error); }
+
+// Appends the program to XLA_SAVE_TENSORS_FILE when that is set. A file that cannot be written stops no training: it is said once.
+void save_text(const ir::Function& function, const FlushRecord& record) {
+  static const char* const path = std::getenv("XLA_SAVE_TENSORS_FILE");
+  if (!path || !*path) return;
+  std::ofstream file(path, std::ios::app);
+  file << "// compiled: " << record.compiled << "\n// flushed by: " << record.reason;
+  if (!record.line.empty()) file << " at " << record.line;
+  file << "\n" << portable_text(function) << "\n";
+  file.flush();
+  static bool said = false;
+  if (file || std::exchange(said, true)) return;
+  std::fprintf(stderr, "thalweg: XLA_SAVE_TENSORS_FILE cannot be written: %s; check the folder and the free space. Programs are not saved.\n", path);
+}
 
 void release_internal(ValuePtr& value) {
   if (value) --value->internal_refs;
@@ -68,6 +86,7 @@ std::shared_ptr<const Program> Session::State::program_for(const PendingGraph& g
   record.compiled = explain_difference(program->sketch, earlier);
   LoweredProgram lowered = lower(graph, nan_guard);
   program->fallible = lowered.fallible;
+  save_text(*lowered.function, record);
   program->executable = compiler::compile(std::move(lowered.function));
   record.compile_seconds = seconds_since(start);
   record.kernels = program->executable->info().kernels;

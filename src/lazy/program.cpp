@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "compiler/compiler.h"
+#include "ir/printer.h"
 #include "lazy/lines.h"
 #include "lazy/lowering.h"
 #include "lazy/strided.h"
@@ -233,6 +235,13 @@ View decode_view(std::span<const uint64_t> words) {
     view.strides[i] = static_cast<int64_t>(words[2 + static_cast<size_t>(view.rank + i)]);
   }
   return view;
+}
+
+std::string portable_text(const ir::Function& function) {
+  ir::Module module;
+  module.functions.push_back(ir::clone(function));
+  compiler::make_portable(*module.functions.back());
+  return ir::print(module);
 }
 
 }  // namespace thalweg::lazy

@@ -40,6 +40,9 @@ struct LoweredProgram {
 // nan_guard: each floating result is checked. An Error of a lowering gets the operation and its Python line put before its text.
 LoweredProgram lower(const PendingGraph& graph, bool nan_guard);
 
+// The program as a StableHLO module's text, without names of our own.
+std::string portable_text(const ir::Function& function);
+
 // The row of the internal operation that writes its second tensor through a view of the first; see encode_view.
 const Row& write_view_row();
 // The view as words of an Ints argument, and back.

@@ -7,8 +7,6 @@
 #include <cstring>
 #include <new>
 
-#include "compiler/compiler.h"
-#include "ir/printer.h"
 #include "lazy/session_state.h"
 #include "runtime/cpu/cpu_device.h"
 #include "support/hash.h"
@@ -403,14 +401,12 @@ void Session::set_nan_guard(bool on) {
   state_->nan_guard = on;
 }
 
-std::string Session::pending_text() {
+std::string Session::pending_text(std::span<Storage* const> wanted) {
   std::lock_guard guard(state_->lock);
-  Trace& trace = state_->thread_trace();
-  if (trace.pending.empty()) return "";
-  ir::Module module;
-  module.functions.push_back(lower(collect(trace.pending, state_->nan_guard), state_->nan_guard).function);
-  compiler::make_portable(*module.functions.back());
-  return ir::print(module);
+  std::vector<Storage*> pending = state_->thread_trace().pending;
+  if (!wanted.empty()) std::erase_if(pending, [&](Storage* s) { return std::find(wanted.begin(), wanted.end(), s) == wanted.end(); });
+  if (pending.empty()) return "";
+  return portable_text(*lower(collect(pending, state_->nan_guard), state_->nan_guard).function);
 }
 
 std::vector<FlushRecord> Session::flushes() const {

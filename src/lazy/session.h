@@ -99,8 +99,9 @@ class Session {
   void set_eager(bool on);       // flush after each operation
   void set_budget(int64_t ops);  // operations since the last sync after which a flush is made
   void set_nan_guard(bool on);   // every floating result of a flush is checked; throws NotFinite naming op and line
-  // Text of the program that a flush would compile now, as StableHLO.
-  std::string pending_text();
+  // The pending program that computes `wanted` (all that is pending when empty), as StableHLO text; empty when none of it is pending. With the environment
+  // variable XLA_SAVE_TENSORS_FILE each program is appended to that file as it is compiled, in this form.
+  std::string pending_text(std::span<Storage* const> wanted = {});
 
   std::vector<FlushRecord> flushes() const;  // the last 1,000
   Counters& counters();                      // guarded by counters_lock()

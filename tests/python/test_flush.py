@@ -220,3 +220,37 @@ def test_checkpointing_saves_memory(xla) -> None:
     plain = peak(False)
     torch.xla.reset_peak_memory_stats()
     assert peak(True) < 0.8 * plain
+
+
+def test_text_of_the_tensors_asked_for(xla) -> None:
+    import torch_xla.core.xla_model as xm
+
+    a = torch.ones(3, device=xla)
+    torch_xla.sync()
+    sine, root = a.sin(), a.sqrt()
+    everything, only_root = xm.get_stablehlo(), xm.get_stablehlo([root])
+    assert "sine" in everything and "sqrt" in everything
+    assert "sqrt" in only_root and "sine" not in only_root
+    torch_xla.sync()
+    assert xm.get_stablehlo([root]) == "", "nothing of it is pending any more"
+    torch.testing.assert_close(sine.cpu(), torch.ones(3).sin())
+
+
+SAVING = """
+import torch, torch_xla
+a = torch.ones(3, device="xla")
+torch_xla.sync()
+for _ in range(3):
+    print((a.sin() * 2).sum().item())
+"""
+
+
+def test_programs_are_saved_as_they_are_compiled(run_python, tmp_path) -> None:
+    path = tmp_path / "programs.mlir"
+    code, out, error = run_python(SAVING, environment={"XLA_SAVE_TENSORS_FILE": str(path)})
+    assert code == 0, error
+    assert len(set(out.split())) == 1
+    text = path.read_text()
+    assert text.count("stablehlo.sine") == 1 and "// compiled: first time" in text and "// flushed by: " in text
+    code, _, error = run_python(SAVING, environment={"XLA_SAVE_TENSORS_FILE": str(tmp_path / "no" / "folder")})
+    assert code == 0 and error.count("XLA_SAVE_TENSORS_FILE cannot be written") == 1, error
