@@ -88,6 +88,9 @@ Value* Drawer::bitcast() {
   Value* a = of([](DType d) { return !ir::is_complex(d) && d != DType::I1; });
   DType to = one_of(kDTypes);
   while (byte_size(to) != byte_size(a->type.dtype) || to == DType::I1 || is_complex(to)) to = one_of(kDTypes);
+  if (is_float(a->type.dtype)) {  // which NaN it is, nobody promises
+    a = b().select(b().compare(ir::Comparison::EQ, a, a), a, b().splat(a->type, 0));
+  }
   return b().bitcast(a, ir::tensor(to, a->type.dims));
 }
 
