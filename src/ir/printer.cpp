@@ -280,6 +280,24 @@ class Printer {
     out_ += " : " + short_types(op);
   }
 
+  // Forms in which one type may stand for operands and result; StableHLO's own parser wants a function type in the others even when all types are equal.
+  static bool has_one_type(OpCode code) {
+    switch (code) {
+      case OpCode::ReducePrecision:
+      case OpCode::Clamp:
+      case OpCode::Iota:
+      case OpCode::Reverse:
+      case OpCode::Cholesky:
+      case OpCode::AfterAll:
+      case OpCode::CreateToken:
+      case OpCode::PartitionId:
+      case OpCode::ReplicaId:
+        return true;
+      default:
+        return form(code) == Form::U || form(code) == Form::B;
+    }
+  }
+
   // Types as far as the pretty form needs them.
   static std::string short_types(const Op& op) {
     switch (op.code) {
@@ -298,7 +316,7 @@ class Printer {
         break;
       }
       default:
-        if (all_equal(op) && form(op.code) != Form::F) return to_string(op.results[0]->type);
+        if (all_equal(op) && has_one_type(op.code)) return to_string(op.results[0]->type);
         break;
     }
     return function_type(op);
