@@ -65,3 +65,23 @@ def data_ptr(tensor: torch.Tensor) -> int:
 
 def wrap_host(tensor: torch.Tensor) -> torch.Tensor:
     """A device tensor over a CPU tensor's memory, which it keeps alive; the storage counts as exposed."""
+
+def to_dlpack(
+    tensor: torch.Tensor,
+    *,
+    stream: int | None = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+    read_only: bool = False,
+) -> Any:
+    """A DLPack capsule over the device tensor's memory; the arguments are those of `__dlpack__`. Runs what is pending and waits."""
+
+def from_dlpack(source: Any, copy: bool | None = None) -> torch.Tensor:
+    """A device tensor over the memory of an array, a tensor or a capsule; over a copy with `copy`."""
+
+def extended_exchange_api(core: Any, read_only: bool) -> Any:
+    """A capsule like `core`, a DLPack table of C functions, whose functions know device tensors too; with `read_only` they lend these for reading only."""
+
+def leaked_releases() -> int:
+    """Deleters of imported arrays that were left uncalled because the interpreter was going away."""

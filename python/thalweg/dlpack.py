@@ -1,6 +1,10 @@
-"""DLPack of device tensors: on the CPU their memory is host memory, exchanged without a copy."""
+"""DLPack of device tensors: on the CPU their memory is host memory, exchanged without a copy.
 
-import ctypes
+What either side writes the other sees: an exported tensor's storage stays at its address, and its writes have arrived once they have run (`torch_xla.sync`,
+or reading a value). An export keeps the memory alive whatever becomes of the tensor, and an imported array lives as long as a tensor over it, or work of
+ours that reads it.
+"""
+
 import enum
 from typing import Any
 
@@ -9,21 +13,8 @@ from torch.utils.dlpack import DLDeviceType
 
 from thalweg import _C
 
-
-def host_view(tensor: torch.Tensor) -> torch.Tensor:
-    """A CPU tensor over the same memory as `tensor` (device xla): runs what is pending and waits for it.
-
-    From then on the storage stays at its address: what either side writes the other sees, ours when it has run. The view keeps the memory alive.
-    """
-    source = tensor.detach()
-    if source.numel() == 0:
-        return torch.empty_strided(source.size(), source.stride(), dtype=source.dtype)
-    if any(stride < 0 for stride in source.stride()):
-        raise BufferError("tensors with negative strides can't be shared")
-    elements = 1 + sum((size - 1) * stride for size, stride in zip(source.size(), source.stride(), strict=True))
-    memory = (ctypes.c_uint8 * (elements * source.element_size())).from_address(_C.data_ptr(source))
-    memory.owner = source
-    return torch.frombuffer(memory, dtype=source.dtype).as_strided(source.size(), source.stride())
+# The extended table of C functions of each type that has one: what `type.__dlpack_c_exchange_api__` is.
+exchange_apis: dict[type, Any] = {}
 
 
 def device_of(tensor: torch.Tensor) -> tuple[enum.IntEnum, int]:
@@ -38,24 +29,27 @@ def export(
     max_version: tuple[int, int] | None = None,
     dl_device: tuple[enum.IntEnum, int] | None = None,
     copy: bool | None = None,
-    **newer: Any,
+    read_only: bool = False,
 ) -> Any:
-    """`Tensor.__dlpack__` of a device tensor: a capsule over the same memory, or over a copy where `copy` asks for one."""
-    if tensor.requires_grad:
-        raise BufferError("a tensor that requires grad can't be exported; use tensor.detach()")
-    if tensor.is_conj() or tensor.is_neg():
-        raise BufferError("a tensor with the conjugate or negative bit can't be exported; use tensor.resolve_conj().resolve_neg()")
-    if stream not in (None, -1):
-        raise BufferError(f"memory of the CPU has no streams; stream must be None or -1 and is {stream}")
-    view = host_view(tensor)
-    return view.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy, **newer)
+    """`Tensor.__dlpack__` of a device tensor: a capsule over the same memory, or over a copy where `copy` asks for one.
+
+    `max_version` (1, 0) or newer gives a versioned capsule. `read_only` tells the consumer not to write and needs one. Raises BufferError for what can't be
+    exported: tensors that require grad, lazy conjugates and negatives, other devices, streams.
+    """
+    return _C.to_dlpack(tensor, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy, read_only=read_only)
 
 
-def from_dlpack(source: Any) -> torch.Tensor:
-    """A device tensor over the memory that `source` (an object with `__dlpack__`, or a capsule) exports from the CPU."""
-    host = torch.from_dlpack(source)
-    if host.is_xla:
-        return host
-    if host.device.type != "cpu":
-        raise BufferError(f"the memory lies on {host.device}, but device xla is the CPU here; copy it with .to('cpu') first")
-    return _C.wrap_host(host)
+def from_dlpack(source: Any, *, copy: bool | None = None) -> torch.Tensor:
+    """A device tensor over the memory of `source`: a tensor, an array with `__dlpack__` or DLPack's C functions, or a capsule.
+
+    An array that says it is read-only is never written to: a write to its tensor moves that tensor to memory of its own. Raises BufferError for memory of
+    another device and for negative or overlapping strides, TypeError for element types that tensors do not have.
+    """
+    return _C.from_dlpack(source, copy)
+
+
+def extend_exchange_api(kind: type[torch.Tensor]) -> None:
+    """Puts device tensors into the table of C functions that a tensor type offers."""
+    read_only = kind is not torch.Tensor
+    exchange_apis[kind] = _C.extended_exchange_api(kind.__dict__["__dlpack_c_exchange_api__"], read_only)
+    setattr(kind, "__dlpack_c_exchange_api__", exchange_apis[kind])  # noqa: B010  (mypy takes the attribute for a constant)

@@ -278,14 +278,58 @@ def _refuses_dlpack() -> bool:
 @_patch("__dlpack__", "core drops the stream and the version and refuses everything but CUDA", _refuses_dlpack)
 def _dlpack() -> None:
     old, old_device = torch.Tensor.__dlpack__, torch.Tensor.__dlpack_device__
+    # Exports a tensor as read-only (2.15); every attribute of it but these two methods raises.
+    wrapper = getattr(torch.utils.dlpack, "ReadOnlyTensorWrapper", ())
+
+    def is_ours(tensor: torch.Tensor) -> bool:
+        if not isinstance(tensor, wrapper):
+            return _is_plain(tensor)
+        with torch._C.DisableTorchFunctionSubclass():
+            return tensor.is_xla
 
     @functools.wraps(old)
     def to_dlpack(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        return dlpack.export(self, *args, **kwargs) if _is_plain(self) else old(self, *args, **kwargs)
+        return dlpack.export(self, *args, **kwargs) if is_ours(self) else old(self, *args, **kwargs)
 
     @functools.wraps(old_device)
     def dlpack_device(self: torch.Tensor) -> Any:
-        return dlpack.device_of(self) if _is_plain(self) else old_device(self)
+        return dlpack.device_of(self) if is_ours(self) else old_device(self)
 
     torch.Tensor.__dlpack__ = to_dlpack
     torch.Tensor.__dlpack_device__ = dlpack_device
+    if wrapper:
+        wrapper._DLPACK_ALLOWED |= {to_dlpack, dlpack_device}
+
+
+def _lacks_exchange() -> bool:
+    return torch.Tensor.__dlpack_c_exchange_api__ is not dlpack.exchange_apis.get(torch.Tensor)
+
+
+@_patch("DLPack C functions", "core's table of C functions asks our tensors for an address that they do not have", _lacks_exchange)
+def _exchange_api() -> None:
+    # On the type, where other libraries look; those that have looked before keep core's table, which raises for our tensors.
+    for kind in (torch.Tensor, getattr(torch.utils.dlpack, "ReadOnlyTensorWrapper", None)):
+        if kind is not None and "__dlpack_c_exchange_api__" in kind.__dict__:
+            dlpack.extend_exchange_api(kind)
+
+
+def _refuses_device() -> bool:
+    try:
+        torch._C._torchDeviceToDLDevice(torch.device("xla"))
+    except (RuntimeError, BufferError):
+        return True
+    return False
+
+
+@_patch("from_dlpack", "torch.from_dlpack(…, device='xla') knows no such DLPack device", _refuses_device)
+def _from_dlpack() -> None:
+    old = torch.utils.dlpack.from_dlpack
+
+    @functools.wraps(old)
+    def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> torch.Tensor:
+        if device is None or torch.device(device).type != "xla":
+            return old(ext_tensor, device=device, copy=copy)
+        device_module._check(device)
+        return dlpack.from_dlpack(ext_tensor, copy=copy)
+
+    _rebind(old.__name__, old, from_dlpack)

@@ -13,11 +13,11 @@ namespace {
 void keep_memory(void*) {}
 
 // Makes `storage` hold the host storage's memory, which lives until nothing uses it.
-void adopt(lazy::Storage& storage, c10::Storage host, c10::ScalarType dtype, bool exclusive) {
+void adopt(lazy::Storage& storage, c10::Storage host, c10::ScalarType dtype, bool exclusive, runtime::ReleaseOn where = runtime::ReleaseOn::AnyThread) {
   const size_t bytes = host.nbytes();
   void* address = const_cast<void*>(host.data());
   auto& session = lazy::Session::get();
-  auto buffer = session.device().wrap(address, bytes, [host = std::move(host)]() mutable { host = c10::Storage(); });
+  auto buffer = session.device().wrap(address, bytes, [host = std::move(host)]() mutable { host = c10::Storage(); }, where);
   session.assign(storage, std::move(buffer), flat_view(require_ir_dtype(dtype), bytes), exclusive);
 }
 
@@ -50,8 +50,9 @@ at::Tensor wrap_host_tensor(const at::Tensor& host) {
   if (host.storage().nbytes() != 0) {
     translated([&] {
       lazy::Storage& mine = storage_of(*storage.unsafeGetStorageImpl());
-      adopt(mine, host.storage(), host.scalar_type(), false);
-      lazy::Session::get().expose(mine);
+      // Whoever else holds the memory may need Python to let it go.
+      adopt(mine, host.storage(), host.scalar_type(), false, runtime::ReleaseOn::OwnThread);
+      mine.home = mine.current->buffer;  // nobody else knows the storage yet
     });
   }
   return make_tensor(std::move(storage), host.sizes(), host.strides(), host.storage_offset(), host.dtype());

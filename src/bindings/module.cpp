@@ -8,6 +8,7 @@
 #include "aten/registration.h"
 #include "aten/torch_headers.h"
 #include "aten/tracer.h"
+#include "bindings/dlpack.h"
 #include "lazy/session.h"
 
 namespace thalweg::bindings {
@@ -33,11 +34,17 @@ void translate(std::exception_ptr pointer) {
   }
 }
 
+// At the interpreter's exit: nothing of ours may wait for Python any more.
+void shut_down() {
+  close_dlpack();
+  Session::get().abandon();
+}
+
 void init() {
   aten::init();
   static const bool once = [] {
     Session::get().set_line_source(&aten::python_line);
-    py::module_::import("atexit").attr("register")(py::cpp_function([] { Session::get().abandon(); }, NoGil()));
+    py::module_::import("atexit").attr("register")(py::cpp_function([] { shut_down(); }, NoGil()));
     return true;
   }();
   static_cast<void>(once);
@@ -132,6 +139,7 @@ void set_rng_state(const at::Tensor& state) { at::Generator(aten::default_genera
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   py::register_exception_translator(&translate);
+  bind_dlpack(m);
   m.def("init", &init);
   m.def(
       "sync",

@@ -132,7 +132,9 @@ void Session::State::finish_launch(Trace& trace, const PendingGraph& graph, cons
     storage->trace.reset();
     if (storage->committed) launch.rollback.emplace_back(StoragePtr(storage), std::move(storage->committed));  // keeps its internal reference
     storage->committed = nullptr;
-    if (storage->home) write_home(*storage);
+    if (!storage->home) continue;
+    write_home(*storage);
+    launch.homes.push_back(storage->home);
   }
   in_flight.push_back(std::move(launch));
 }
@@ -184,6 +186,7 @@ void Session::State::retire_oldest() {
   Launch& launch = in_flight.front();
   try {
     if (!launch.values.empty()) launch.values.front()->buffer->wait_written();
+    for (const runtime::BufferPtr& home : launch.homes) home->wait_written();
   } catch (const Error& error) {
     fail(error);
   }

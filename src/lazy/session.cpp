@@ -117,7 +117,9 @@ void Session::State::set_ready(Storage& storage, ValuePtr value) {
   if (storage.committed) --storage.committed->internal_refs;
   storage.committed.reset();
   storage.current = std::move(value);
-  if (storage.home) write_home(storage);
+  if (!storage.home) return;
+  write_home(storage);
+  storage.home->wait_written();  // whoever knows the address may look at once
 }
 
 ValuePtr& Session::State::current(Storage& storage, const View& view) {
@@ -311,7 +313,7 @@ void* Session::write_in_place(Storage& storage) {
   state_->settle(0);
   ValuePtr& value = state_->current(storage, as_bytes(storage));
   // Shared with another storage or read by pending operations: those keep the old bytes. Exposed storages never share (see share()).
-  if (value->use_count() > 1 && !storage.home) value = state_->copy_of(*value);
+  if ((value->use_count() > 1 && !storage.home) || value->buffer->is_read_only()) value = state_->copy_of(*value);
   value->buffer->wait_unused();
   return value->buffer->data();
 }

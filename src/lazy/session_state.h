@@ -26,6 +26,7 @@ struct Program {
 struct Launch {
   std::vector<ValuePtr> values;                           // what it makes; each counts in Value::internal_refs
   std::vector<std::pair<StoragePtr, ValuePtr>> rollback;  // storages and the versions before; likewise counted
+  std::vector<runtime::BufferPtr> homes;                  // exposed memory that it is written back to
   bool fallible = false;
   bool done() const { return values.empty() || values.front()->buffer->is_written(); }
 };

@@ -36,6 +36,7 @@ class Block final : public Buffer {
   Block* address_next = nullptr;  // neighbours by address
   Block* address_previous = nullptr;
   std::unique_ptr<std::function<void()>> release;  // of a wrapped block
+  bool release_apart = false;                      // only on a thread of the device's own
 
   // Any thread may look; the answer is exact where the caller owns the block.
   BlockState state() const { return state_.load(std::memory_order_relaxed); }

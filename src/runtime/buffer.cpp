@@ -39,6 +39,12 @@ bool Buffer::is_written() const {
   return !written || is_done(point);
 }
 
+bool Buffer::is_idle() const {
+  std::lock_guard guard(ordering_lock());
+  if (!is_done(last_) || !is_done(reads_)) return false;
+  return !written_ || last_.axis == nullptr || last_.axis->error(last_.epoch) == nullptr;
+}
+
 std::exception_ptr Buffer::error() const {
   auto [point, written] = last_write();
   return written && is_done(point) ? point.axis->error(point.epoch) : nullptr;

@@ -41,6 +41,8 @@ class Buffer : public Counted<Buffer> {
   void wait_unused() const;
   // True when every write submitted so far has completed. Never blocks.
   bool is_written() const;
+  // True when every read and write submitted so far has completed, and the last write without error. Never blocks.
+  bool is_idle() const;
   // The error that wait_written() would rethrow now, null while the last write has not failed (or not completed).
   std::exception_ptr error() const;
   // Declares the contents good although the last write failed (a failed launch leaves donated arguments as they were).
@@ -48,6 +50,9 @@ class Buffer : public Counted<Buffer> {
   // Counts all that is queued on `axis` by now as a use: for work that touches the buffer without having been submitted with it, such as that of a
   // library which the buffer was lent to.
   void add_use(Axis& axis);
+  // Memory that nobody may write: whoever would has to copy it first. Set before the buffer is shared; false at first.
+  bool is_read_only() const { return read_only_; }
+  void set_read_only() { read_only_ = true; }
   // What the buffer is called in memory reports: the label of the submission that wrote it last, until named by hand. At most 31 bytes are kept.
   void set_label(const char* text);
   std::string label() const;
@@ -67,10 +72,11 @@ class Buffer : public Counted<Buffer> {
   size_t size_;
   // Guarded by the ordering lock while the buffer is referenced; afterwards, with last_, its death frontier.
   uint64_t life_ = 0;
-  Frontier reads_;                                // since the last write
-  Point last_;                                    // the last write; before the first one, the point at which the stream got the memory
-  bool written_ = false;                          // last_ is a write that has not been cleared of its error
-  bool named_ = false;                            // by set_label
+  Frontier reads_;        // since the last write
+  Point last_;            // the last write; before the first one, the point at which the stream got the memory
+  bool written_ = false;  // last_ is a write that has not been cleared of its error
+  bool named_ = false;    // by set_label
+  bool read_only_ = false;
   std::array<std::atomic<uint64_t>, 4> label_{};  // 31 characters; words, so that a report may look while they change
 };
 

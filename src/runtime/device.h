@@ -34,6 +34,12 @@ struct MemoryCounts {
   uint64_t failed_releases = 0;  // release functions of wrapped memory that threw
 };
 
+// Which thread calls the release function of wrapped memory.
+enum class ReleaseOn {
+  AnyThread,  // the one that drops the last reference, or one of the device's own
+  OwnThread,  // always one of the device's own: for functions that wait for locks of others, such as Python's, since whoever drops may hold locks
+};
+
 // One device of a backend (cpu, sim, cuda).
 class Device {
  public:
@@ -45,7 +51,7 @@ class Device {
   virtual Stream& copy_stream() = 0;
   virtual std::unique_ptr<Stream> make_stream(std::string name) = 0;
   // Wraps memory of somebody else; `release` is called exactly once, with no lock held, when nothing of ours uses it any more.
-  virtual BufferPtr wrap(void* data, size_t bytes, std::function<void()> release) = 0;
+  virtual BufferPtr wrap(void* data, size_t bytes, std::function<void()> release, ReleaseOn where = ReleaseOn::AnyThread) = 0;
   virtual MemoryInfo memory() const = 0;
   virtual MemoryCounts memory_counts() const = 0;
   // Who holds what, as text: totals, then the labels (of buffers, see Buffer::label) with most bytes.

@@ -2,6 +2,7 @@
 #include "runtime/dlpack.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 
@@ -13,53 +14,71 @@ namespace {
 std::atomic<bool (*)()> release_guard{nullptr};
 std::atomic<uint64_t> leaks{0};
 
+constexpr size_t kInlineRank = 6;  // dimensions for which an export is one allocation
+
 // What an exported array keeps alive.
 template <class Managed>
 struct Exported {
-  Managed managed;
+  Managed managed{};
   BufferPtr buffer;
-  std::vector<int64_t> shape, strides;
+  std::array<int64_t, 2 * kInlineRank> few;
+  std::unique_ptr<int64_t[]> many;
   std::vector<Axis*> consumers;
   ~Exported() {
     for (Axis* axis : consumers) buffer->add_use(*axis);
   }
 };
 
-std::vector<int64_t> row_major(std::span<const int64_t> shape) {
-  std::vector<int64_t> strides(shape.size());
+void fill_row_major(std::span<const int64_t> shape, int64_t* strides) {
   uint64_t step = 1;  // may wrap around for sizes that check_layout() refuses
   for (size_t i = shape.size(); i-- > 0;) {
     strides[i] = static_cast<int64_t>(step);
     step *= static_cast<uint64_t>(std::max<int64_t>(shape[i], 1));
   }
+}
+
+std::vector<int64_t> row_major(std::span<const int64_t> shape) {
+  std::vector<int64_t> strides(shape.size());
+  fill_row_major(shape, strides.data());
   return strides;
 }
 
+ArrayRef ref_of(const Array& array) {
+  return {&array.buffer, array.byte_offset, array.dtype, array.shape, array.strides, array.read_only, array.is_copied, array.sub_byte_padded};
+}
+
 template <class Managed>
-Managed* make_export(const Array& array, DeviceId device, std::span<Stream* const> consumers) {
+Managed* make_export(const ArrayRef& array, DeviceId device, std::span<Stream* const> consumers) {
   auto exported = std::make_unique<Exported<Managed>>();
   for (Stream* stream : consumers) exported->consumers.push_back(&stream->axis());
-  exported->buffer = array.buffer;
-  exported->shape = array.shape;
-  exported->strides = array.strides;
+  exported->buffer = *array.buffer;
+  const size_t rank = array.shape.size();
+  if (rank > kInlineRank) exported->many = std::make_unique<int64_t[]>(2 * rank);
+  int64_t *shape = exported->many ? exported->many.get() : exported->few.data(), *strides = shape + rank;
+  std::copy(array.shape.begin(), array.shape.end(), shape);
   // Strides that mean nothing are written as those of a row-major array: some consumers look at them.
-  std::vector<int64_t> compact = row_major(array.shape);
-  bool empty = std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end();
-  for (size_t i = 0; i < compact.size(); ++i) {
-    if (empty || array.shape[i] == 1) exported->strides[i] = compact[i];
+  fill_row_major(array.shape, strides);
+  const bool empty = std::find(shape, shape + rank, 0) != shape + rank;
+  for (size_t i = 0; i < rank && !empty; ++i) {
+    if (shape[i] != 1) strides[i] = array.strides[i];
   }
   Managed& managed = exported->managed;
-  managed = {};
-  managed.tensor = {.data = empty ? nullptr : array.buffer->data(),
+  managed.tensor = {.data = empty ? nullptr : (*array.buffer)->data(),
                     .device = device,
-                    .rank = static_cast<int32_t>(array.shape.size()),
+                    .rank = static_cast<int32_t>(rank),
                     .dtype = array.dtype,
-                    .shape = exported->shape.data(),
-                    .strides = exported->strides.data(),
+                    .shape = shape,
+                    .strides = strides,
                     .byte_offset = empty ? 0 : array.byte_offset};
   managed.owner = exported.get();
   managed.deleter = [](Managed* self) { delete static_cast<Exported<Managed>*>(self->owner); };
   return &exported.release()->managed;
+}
+
+// Whether an array on `device` is memory of `expected`.
+bool lies_on(DeviceId device, DeviceId expected) {
+  if (expected.type == kCpu) return device.type == kCpu || device.type == kCudaHost || device.type == kRocmHost;
+  return device.type == expected.type && device.index == expected.index;
 }
 
 // Calls the deleter of an array that was handed to us, once.
@@ -123,9 +142,8 @@ Array import_tensor(Device& device, DeviceId expected, Managed* managed, uint64_
   const Tensor& tensor = managed->tensor;
   // Owns the array until the buffer does.
   std::unique_ptr<Managed, void (*)(Managed*)> owner(managed, [](Managed* self) { release(self); });
-  THALWEG_CHECK(tensor.device.type == expected.type && (tensor.device.index == expected.index || expected.type == kCpu), Invalid,
-                "an array from another library lies on device ", tensor.device.type, ":", tensor.device.index, ", not on ", expected.type, ":", expected.index,
-                ": move it there first");
+  THALWEG_CHECK(lies_on(tensor.device, expected), Invalid, "an array from another library lies on device ", tensor.device.type, ":", tensor.device.index,
+                ", not on ", expected.type, ":", expected.index, ": move it there first");
   check_type(tensor.dtype);
   THALWEG_CHECK(tensor.rank >= 0 && (tensor.rank == 0 || tensor.shape != nullptr), Invalid, "an array from another library has no shape: rank ", tensor.rank);
   Array array;
@@ -151,7 +169,8 @@ Array import_tensor(Device& device, DeviceId expected, Managed* managed, uint64_
   THALWEG_CHECK(empty || reinterpret_cast<uintptr_t>(data) % alignment == 0, Invalid, "an array from another library is not aligned to its elements of ",
                 bits / 8, " bytes: pass a copy of it");
   const uint64_t bytes = empty ? 0 : ((reach + 1) * bits + 7) / 8;
-  array.buffer = device.wrap(data, bytes, [managed] { release(managed); });
+  array.buffer = device.wrap(data, bytes, [managed] { release(managed); }, ReleaseOn::OwnThread);
+  if (array.read_only) array.buffer->set_read_only();
   owner.release();
   return array;
 }
@@ -163,17 +182,23 @@ uint64_t element_bits(const DataType& dtype, bool sub_byte_padded) {
   return bits < 8 && sub_byte_padded ? 8 : bits;
 }
 
-ManagedTensorVersioned* export_versioned(const Array& array, DeviceId device, std::span<Stream* const> consumers) {
+ManagedTensorVersioned* lend_versioned(const ArrayRef& array, DeviceId device, std::span<Stream* const> consumers) {
   ManagedTensorVersioned* managed = make_export<ManagedTensorVersioned>(array, device, consumers);
   managed->version = {kMajorVersion, kMinorVersion};
   managed->flags = array.read_only * kReadOnly + array.is_copied * kIsCopied + array.sub_byte_padded * kSubBytePadded;
   return managed;
 }
 
-ManagedTensor* export_legacy(const Array& array, DeviceId device, std::span<Stream* const> consumers) {
+ManagedTensor* lend_legacy(const ArrayRef& array, DeviceId device, std::span<Stream* const> consumers) {
   THALWEG_CHECK(!array.read_only, Invalid, "a read-only array cannot be handed to a library that knows only DLPack before 1.0: pass a copy of it");
   return make_export<ManagedTensor>(array, device, consumers);
 }
+
+ManagedTensorVersioned* export_versioned(const Array& array, DeviceId device, std::span<Stream* const> consumers) {
+  return lend_versioned(ref_of(array), device, consumers);
+}
+
+ManagedTensor* export_legacy(const Array& array, DeviceId device, std::span<Stream* const> consumers) { return lend_legacy(ref_of(array), device, consumers); }
 
 Array import_versioned(Device& device, DeviceId expected, ManagedTensorVersioned* managed) {
   if (managed->version.major != kMajorVersion) {

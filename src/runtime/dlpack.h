@@ -21,6 +21,15 @@ struct Array {
   bool sub_byte_padded = false;  // elements below 8 bits take a byte each
 };
 
+// The same, borrowed for a call.
+struct ArrayRef {
+  const BufferPtr* buffer;
+  uint64_t byte_offset = 0;
+  DataType dtype;
+  std::span<const int64_t> shape, strides;
+  bool read_only = false, is_copied = false, sub_byte_padded = false;
+};
+
 // Bits that one element takes in memory.
 uint64_t element_bits(const DataType& dtype, bool sub_byte_padded);
 
@@ -31,9 +40,12 @@ uint64_t element_bits(const DataType& dtype, bool sub_byte_padded);
 // The legacy form cannot say "read only": Error(Invalid) for such an array.
 ManagedTensorVersioned* export_versioned(const Array& array, DeviceId device, std::span<Stream* const> consumers = {});
 ManagedTensor* export_legacy(const Array& array, DeviceId device, std::span<Stream* const> consumers = {});
+ManagedTensorVersioned* lend_versioned(const ArrayRef& array, DeviceId device, std::span<Stream* const> consumers = {});
+ManagedTensor* lend_legacy(const ArrayRef& array, DeviceId device, std::span<Stream* const> consumers = {});
 
 // Takes an array of somebody else, over its memory. Its deleter is called exactly once: when the last reference to the buffer is gone and all submitted
-// work with it has completed, or before an error is thrown. `expected`: the device that `device` is to others.
+// work with it has completed, by a thread of the device's own, since it may wait for locks of others; or before an error is thrown. `expected`: the device
+// that `device` is to others; a CPU takes pinned host memory too.
 // Throws Error(Invalid): strange major version, memory of another device, negative or overlapping strides, vectors (lanes other than 1), misaligned data,
 // a null pointer with elements; nothing but the deleter is touched of an array of a strange major version.
 Array import_versioned(Device& device, DeviceId expected, ManagedTensorVersioned* managed);

@@ -1,11 +1,11 @@
-// The binary interface of DLPack, declared anew from its specification (version 1.1): how array libraries hand memory to each other.
+// The binary interface of DLPack, declared anew from its specification (version 1.3): how array libraries hand memory to each other.
 #pragma once
 
 #include <cstdint>
 
 namespace thalweg::runtime::dlpack {
 
-inline constexpr uint32_t kMajorVersion = 1, kMinorVersion = 1;  // what we write
+inline constexpr uint32_t kMajorVersion = 1, kMinorVersion = 3;  // what we write
 
 // Where memory lives.
 enum DeviceType : int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3, kRocm = 10, kRocmHost = 11, kCudaManaged = 13 };
@@ -76,6 +76,26 @@ struct ManagedTensorVersioned {
   void (*deleter)(ManagedTensorVersioned* self);
   uint64_t flags;
   Tensor tensor;
+};
+
+// The part of a table of functions that every version has.
+struct ExchangeHeader {
+  struct {
+    uint32_t major, minor;
+  } version;
+  ExchangeHeader* previous;  // the table of an older major version; may be null
+};
+
+// What a library's array type offers to C code: the capsule "dlpack_exchange_api" in its attribute __dlpack_c_exchange_api__. Objects are PyObject*; the
+// caller holds Python's lock. Every function returns 0, or -1 with a Python exception set; none waits for or orders streams.
+struct ExchangeApi {
+  ExchangeHeader header;
+  // A new array of the prototype's device, type and shape. Errors go to `set_error` instead of Python.
+  int (*allocate)(Tensor* prototype, ManagedTensorVersioned** out, void* error_context, void (*set_error)(void* context, const char* kind, const char* text));
+  int (*to_managed)(void* object, ManagedTensorVersioned** out);
+  int (*from_managed)(ManagedTensorVersioned* managed, void** out);  // takes the array over
+  int (*to_tensor)(void* object, Tensor* out);                       // borrowed until the caller returns to Python; may be null
+  int (*current_work_stream)(DeviceType type, int32_t index, void** out);
 };
 
 static_assert(sizeof(Tensor) == 48 && sizeof(ManagedTensor) == 64 && sizeof(ManagedTensorVersioned) == 80, "the interface is fixed");

@@ -215,11 +215,12 @@ bool Pool::fits(size_t bytes) const {
   return limit == 0 || static_cast<size_t>(live_.now.load(std::memory_order_relaxed)) + bytes <= limit;
 }
 
-BufferPtr Pool::wrap(void* data, size_t bytes, std::function<void()> release) {
+BufferPtr Pool::wrap(void* data, size_t bytes, std::function<void()> release, ReleaseOn where) {
   auto block = std::make_unique<Block>(device_, *this, nullptr);
   block->set_base(static_cast<char*>(data));
   block->bytes = bytes;
   block->release = std::make_unique<std::function<void()>>(std::move(release));
+  block->release_apart = where == ReleaseOn::OwnThread;
   block->start_life(bytes, Point{});
   block->set_state(BlockState::Wrapped);
   if (watched_) block->set_life(1 + lives_.fetch_add(1, std::memory_order_relaxed));
@@ -265,7 +266,7 @@ void Pool::release(Block* block) {
     }
   };
   Frontier after = block->death();
-  if (is_done(after) || !holds(Rule::ReleaseNeedsCompletion)) return call();
+  if (!block->release_apart && (is_done(after) || !holds(Rule::ReleaseNeedsCompletion))) return call();
   hooks_.release_later(after, std::move(call));
 }
 

@@ -36,7 +36,7 @@ class Pool {
   // Memory for `lane`'s stream: from the lane, from the heaps, from the system, from work that the stream is made to wait for, and after all else from
   // what the host waits for. Throws Error(OutOfMemory).
   BufferPtr allocate(Lane& lane, size_t bytes, AllocFlags flags);
-  BufferPtr wrap(void* data, size_t bytes, std::function<void()> release);
+  BufferPtr wrap(void* data, size_t bytes, std::function<void()> release, ReleaseOn where);
   // Takes back a buffer whose last reference is gone.
   static void recycle(Block* block);
 

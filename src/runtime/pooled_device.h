@@ -56,7 +56,9 @@ class PooledDevice final : public Device {
   Stream& compute_stream() override { return *compute_; }
   Stream& copy_stream() override { return *copy_; }
   std::unique_ptr<Stream> make_stream(std::string name) override;
-  BufferPtr wrap(void* data, size_t bytes, std::function<void()> release) override { return pool_->wrap(data, bytes, std::move(release)); }
+  BufferPtr wrap(void* data, size_t bytes, std::function<void()> release, ReleaseOn where = ReleaseOn::AnyThread) override {
+    return pool_->wrap(data, bytes, std::move(release), where);
+  }
   MemoryInfo memory() const override { return pool_->info(); }
   MemoryCounts memory_counts() const override { return pool_->counts(); }
   std::string memory_report() const override { return pool_->report(); }

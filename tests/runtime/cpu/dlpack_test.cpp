@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -23,7 +25,7 @@ struct Foreign {
   Managed managed{};
   std::vector<float> memory;
   std::vector<int64_t> shape, strides;
-  int deleted = 0;
+  std::atomic<int> deleted = 0;
 
   Foreign(std::vector<int64_t> sizes, std::vector<int64_t> steps, size_t elements, bool with_strides = true)
       : memory(elements), shape(std::move(sizes)), strides(std::move(steps)) {
@@ -38,6 +40,11 @@ struct Foreign {
     managed.owner = this;
     managed.deleter = [](Managed* self) { ++static_cast<Foreign*>(self->owner)->deleted; };
     if constexpr (std::is_same_v<Managed, ManagedTensorVersioned>) managed.version = {kMajorVersion, kMinorVersion};
+  }
+  ~Foreign() { cpu::device().synchronize(); }  // deleters run on a thread of the device
+  int deletions() {
+    cpu::device().synchronize();
+    return deleted;
   }
   Array import() {
     if constexpr (std::is_same_v<Managed, ManagedTensorVersioned>)
@@ -73,7 +80,7 @@ TEST(DlpackTest, Case40RankZero) {
     EXPECT_EQ(out->tensor.data, scalar.memory.data());
     out->deleter(out);
   }
-  EXPECT_EQ(scalar.deleted, 1);
+  EXPECT_EQ(scalar.deletions(), 1);
 }
 
 TEST(DlpackTest, Case41NoElements) {
@@ -141,9 +148,9 @@ TEST(DlpackTest, Case43bRandomStridesAddressTheSameElements) {
       EXPECT_EQ(static_cast<float*>(out->tensor.data)[found], foreign.memory[expected]);
     }
     array.buffer.reset();
-    EXPECT_EQ(foreign.deleted, 0);
+    EXPECT_EQ(foreign.deletions(), 0);
     out->deleter(out);
-    EXPECT_EQ(foreign.deleted, 1);
+    EXPECT_EQ(foreign.deletions(), 1);
   }
 }
 
@@ -238,7 +245,7 @@ TEST(DlpackTest, Case50DeletersOnOtherThreadsAndAfterTheEnd) {
   Versioned late({4}, {1}, 4);
   set_release_guard([] { return false; });
   late.import();
-  EXPECT_EQ(late.deleted, 0);
+  EXPECT_EQ(late.deletions(), 0);
   EXPECT_EQ(leaked_releases(), 1u);
   set_release_guard(nullptr);
 }
@@ -261,6 +268,44 @@ TEST(DlpackTest, Case53AnImportIsKeptUntilQueuedWorkHasReadIt) {
   EXPECT_EQ(static_cast<float*>(copy->data())[200], 200);
   cpu::device().synchronize();
   EXPECT_EQ(foreign.deleted, 1);
+}
+
+// A deleter that waits for a lock which the dropping thread holds, as one that takes Python's lock would.
+TEST(DlpackTest, Case50bADeleterMayWaitForALockOfWhoeverDrops) {
+  static std::mutex lock;
+  Versioned foreign({4}, {1}, 4);
+  foreign.managed.deleter = [](ManagedTensorVersioned* self) {
+    std::lock_guard guard(lock);
+    ++static_cast<Versioned*>(self->owner)->deleted;
+  };
+  {
+    std::lock_guard guard(lock);
+    foreign.import();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(foreign.deleted, 0);
+  }
+  EXPECT_EQ(foreign.deletions(), 1);
+}
+
+TEST(DlpackTest, Case54PinnedHostMemoryIsMemoryOfTheCpu) {
+  for (int32_t type : {kCpu, kCudaHost, kRocmHost}) {
+    Versioned foreign({4}, {1}, 4);
+    foreign.managed.tensor.device = {type, 3};
+    EXPECT_EQ(foreign.import().buffer->data(), foreign.memory.data());
+  }
+}
+
+// Ranks on both sides of what an export keeps in itself.
+TEST(DlpackTest, Case43cManyDimensions) {
+  for (size_t rank = 1; rank <= 12; ++rank) {
+    std::vector<int64_t> shape(rank, 2), strides(rank);
+    for (size_t i = 0; i < rank; ++i) strides[i] = int64_t{1} << i;
+    Versioned foreign(shape, strides, size_t{1} << rank);
+    ManagedTensorVersioned* out = export_versioned(foreign.import(), kHost);
+    EXPECT_EQ(std::vector<int64_t>(out->tensor.shape, out->tensor.shape + rank), shape);
+    EXPECT_EQ(std::vector<int64_t>(out->tensor.strides, out->tensor.strides + rank), strides);
+    out->deleter(out);
+  }
 }
 
 TEST(DlpackTest, Case55AnotherDevice) {

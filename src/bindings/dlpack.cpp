@@ -1,0 +1,237 @@
+// DLPack for Python: capsules, and the table of C functions on the tensor type.
+#include "bindings/dlpack.h"
+
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <atomic>
+
+#include "aten/dlpack.h"
+#include "aten/errors.h"
+#include "aten/host_access.h"
+#include "runtime/dlpack.h"
+
+namespace thalweg::bindings {
+namespace {
+
+namespace py = pybind11;
+namespace dl = runtime::dlpack;
+
+std::atomic<bool> closed{false};
+
+bool may_release() { return !closed.load() && Py_IsInitialized(); }
+
+// The names of fresh and of used capsules, by kind of array.
+template <class Managed>
+struct Names;
+template <>
+struct Names<dl::ManagedTensor> {
+  static constexpr const char *fresh = "dltensor", *used = "used_dltensor";
+};
+template <>
+struct Names<dl::ManagedTensorVersioned> {
+  static constexpr const char *fresh = "dltensor_versioned", *used = "used_dltensor_versioned";
+};
+
+// A capsule that owns the array until somebody takes it.
+template <class Managed>
+py::object capsule_of(Managed* managed) {
+  PyObject* capsule = PyCapsule_New(managed, Names<Managed>::fresh, [](PyObject* self) {
+    if (!PyCapsule_IsValid(self, Names<Managed>::fresh)) return;
+    auto* owned = static_cast<Managed*>(PyCapsule_GetPointer(self, Names<Managed>::fresh));
+    if (owned->deleter) owned->deleter(owned);
+  });
+  if (capsule == nullptr) {
+    managed->deleter(managed);
+    throw py::error_already_set();
+  }
+  return py::reinterpret_steal<py::object>(capsule);
+}
+
+template <class Managed>
+Managed* take_from(PyObject* capsule) {
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Names<Managed>::fresh));
+  if (managed == nullptr || PyCapsule_SetName(capsule, Names<Managed>::used) != 0) throw py::error_already_set();
+  return managed;
+}
+
+at::Tensor from_capsule(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, Names<dl::ManagedTensorVersioned>::fresh)) {
+    auto* managed = take_from<dl::ManagedTensorVersioned>(capsule);
+    py::gil_scoped_release without;
+    return aten::borrow_versioned(managed);
+  }
+  if (PyCapsule_IsValid(capsule, Names<dl::ManagedTensor>::fresh)) {
+    auto* managed = take_from<dl::ManagedTensor>(capsule);
+    py::gil_scoped_release without;
+    return aten::borrow_legacy(managed);
+  }
+  const char* name = PyCapsule_GetName(capsule);
+  PyErr_Clear();
+  C10_THROW_ERROR(BufferError, c10::str("Expected a DLPack capsule that nobody has consumed; got one named ", name ? name : "(nothing)",
+                                        ": ask the producer for a new one"));
+}
+
+void check_stream(const py::handle& stream) {
+  if (stream.is_none()) return;
+  TORCH_CHECK_TYPE(PyLong_Check(stream.ptr()), "stream must be int or None");
+  const long long number = PyLong_AsLongLong(stream.ptr());
+  if (number == -1 && PyErr_Occurred()) throw py::error_already_set();
+  if (number != -1) C10_THROW_ERROR(BufferError, c10::str("Memory of the CPU has no streams; stream must be None or -1 and is ", number));
+}
+
+void check_device(const py::handle& device) {
+  if (device.is_none()) return;
+  const auto [type, index] = py::cast<std::pair<long long, long long>>(device);
+  if (type != dl::kCpu) C10_THROW_ERROR(BufferError, c10::str("Device xla is the CPU here; it can't export to DLPack device (", type, ", ", index, ")"));
+}
+
+at::Tensor copy_of(const at::Tensor& tensor) {
+  py::gil_scoped_release without;
+  return tensor.clone();
+}
+
+py::object to_dlpack(const at::Tensor& tensor, const py::object& stream, const py::object& max_version, const py::object& dl_device, const py::object& copy,
+                     bool read_only) {
+  check_stream(stream);
+  check_device(dl_device);
+  aten::require_lendable(tensor);
+  const bool copied = !copy.is_none() && py::cast<bool>(copy);
+  const at::Tensor source = copied ? copy_of(tensor) : tensor;
+  const aten::LendFlags flags{.read_only = read_only, .is_copied = copied};
+  const bool versioned = !max_version.is_none() && py::cast<py::tuple>(max_version)[0].cast<long>() >= 1;
+  if (versioned) return capsule_of(aten::lend_versioned(source, flags));
+  if (read_only) C10_THROW_ERROR(BufferError, "Only versioned DLPack can say read-only: pass max_version=(1, 0) or newer");
+  return capsule_of(aten::lend_legacy(source, flags));
+}
+
+// The table of the object's type, null when it has none that we can read.
+dl::ExchangeApi* exchange_api_of(PyObject* object) {
+  PyObject* attribute = PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__dlpack_c_exchange_api__");
+  if (attribute == nullptr) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  auto* header =
+      PyCapsule_IsValid(attribute, "dlpack_exchange_api") ? static_cast<dl::ExchangeHeader*>(PyCapsule_GetPointer(attribute, "dlpack_exchange_api")) : nullptr;
+  Py_DECREF(attribute);  // the table outlives it
+  while (header != nullptr && header->version.major != dl::kMajorVersion) header = header->previous;
+  return reinterpret_cast<dl::ExchangeApi*>(header);
+}
+
+// Asks for a capsule with what the producer's version of the protocol takes.
+py::object ask_for_capsule(const py::object& source, const py::object& copy) {
+  py::object method = source.attr("__dlpack__");
+  py::dict arguments;
+  arguments["max_version"] = py::make_tuple(dl::kMajorVersion, dl::kMinorVersion);
+  if (!copy.is_none()) arguments["copy"] = copy;
+  try {
+    return method(**arguments);
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError) || (!copy.is_none() && !py::cast<bool>(copy))) throw;
+  }
+  return method();  // a producer from before these arguments
+}
+
+at::Tensor from_tensor(const at::Tensor& tensor) {
+  if (aten::has_device_memory(tensor)) {
+    aten::require_lendable(tensor);
+    return tensor.alias();
+  }
+  if (!tensor.is_cpu() || tensor.layout() != c10::kStrided) {
+    C10_THROW_ERROR(BufferError, c10::str("The memory lies on ", tensor.device(), ", but device xla is the CPU here; copy it with .to('cpu') first"));
+  }
+  if (tensor.requires_grad()) C10_THROW_ERROR(BufferError, "A tensor that requires grad can't be exported; use tensor.detach()");
+  if (tensor.is_conj() || tensor.is_neg()) {
+    C10_THROW_ERROR(BufferError, "A tensor with the conjugate or negative bit can't be exported; use tensor.resolve_conj().resolve_neg()");
+  }
+  py::gil_scoped_release without;
+  return aten::wrap_host_tensor(tensor);
+}
+
+at::Tensor from_dlpack(const py::object& source, const py::object& copy) {
+  const bool wants_copy = !copy.is_none() && py::cast<bool>(copy);
+  at::Tensor tensor;
+  bool copied = false;
+  if (THPVariable_Check(source.ptr())) {
+    tensor = from_tensor(THPVariable_Unpack(source.ptr()));
+  } else if (PyCapsule_CheckExact(source.ptr())) {
+    tensor = from_capsule(source.ptr());
+  } else if (dl::ExchangeApi* api = exchange_api_of(source.ptr())) {
+    dl::ManagedTensorVersioned* managed = nullptr;
+    if (api->to_managed(source.ptr(), &managed) != 0) throw py::error_already_set();
+    py::gil_scoped_release without;
+    tensor = aten::borrow_versioned(managed);
+  } else {
+    TORCH_CHECK_TYPE(py::hasattr(source, "__dlpack__"), "from_dlpack takes an array with __dlpack__ or a DLPack capsule; got ", Py_TYPE(source.ptr())->tp_name);
+    tensor = from_capsule(ask_for_capsule(source, copy).ptr());
+    copied = wants_copy && !aten::has_device_memory(tensor);
+  }
+  return wants_copy && !copied ? copy_of(tensor) : tensor;
+}
+
+// --- The table on torch.Tensor: core's own functions, but for our tensors.
+
+template <bool read_only>
+int to_managed(void* object, dl::ManagedTensorVersioned** out) {
+  HANDLE_TH_ERRORS
+  const at::Tensor& tensor = THPVariable_Unpack(static_cast<PyObject*>(object));
+  *out = aten::lend_versioned(tensor, {.read_only = read_only});
+  return 0;
+  END_HANDLE_TH_ERRORS_RET(-1)
+}
+
+int to_tensor(void* object, dl::Tensor* out) {
+  HANDLE_TH_ERRORS
+  aten::lend_borrowed(THPVariable_Unpack(static_cast<PyObject*>(object)), out);
+  return 0;
+  END_HANDLE_TH_ERRORS_RET(-1)
+}
+
+bool is_ours(void* object) { return aten::has_device_memory(THPVariable_Unpack(static_cast<PyObject*>(object))); }
+
+// Core's table with our tensors taken out of it.
+template <bool read_only>
+struct Table {
+  static inline dl::ExchangeApi core, ours;
+  static dl::ExchangeApi* over(const dl::ExchangeApi& theirs) {
+    core = ours = theirs;
+    ours.header.previous = nullptr;
+    ours.to_managed = [](void* object, dl::ManagedTensorVersioned** out) {
+      return is_ours(object) ? to_managed<read_only>(object, out) : core.to_managed(object, out);
+    };
+    ours.to_tensor = [](void* object, dl::Tensor* out) {
+      if (is_ours(object)) return to_tensor(object, out);
+      if (core.to_tensor) return core.to_tensor(object, out);
+      PyErr_SetString(PyExc_BufferError, "PyTorch's own tensors can't be borrowed: ask for a managed array instead");
+      return -1;
+    };
+    return &ours;
+  }
+};
+
+// A capsule like `core`, whose functions know tensors on device xla too. Raises RuntimeError for a table of a strange major version.
+py::object extended_exchange_api(const py::capsule& core, bool read_only) {
+  auto* theirs = static_cast<dl::ExchangeApi*>(PyCapsule_GetPointer(core.ptr(), "dlpack_exchange_api"));
+  if (theirs == nullptr) throw py::error_already_set();
+  TORCH_CHECK(theirs->header.version.major == dl::kMajorVersion, "PyTorch's DLPack table has version ", theirs->header.version.major, "; this build knows ",
+              dl::kMajorVersion);
+  dl::ExchangeApi* table = read_only ? Table<true>::over(*theirs) : Table<false>::over(*theirs);
+  PyObject* capsule = PyCapsule_New(table, "dlpack_exchange_api", nullptr);
+  if (capsule == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(capsule);
+}
+
+}  // namespace
+
+void close_dlpack() { closed.store(true); }
+
+void bind_dlpack(py::module_& m) {
+  dl::set_release_guard(&may_release);
+  m.def("to_dlpack", &to_dlpack, py::arg("tensor"), py::kw_only(), py::arg("stream") = py::none(), py::arg("max_version") = py::none(),
+        py::arg("dl_device") = py::none(), py::arg("copy") = py::none(), py::arg("read_only") = false);
+  m.def("from_dlpack", &from_dlpack, py::arg("source"), py::arg("copy") = py::none());
+  m.def("extended_exchange_api", &extended_exchange_api, py::arg("core"), py::arg("read_only"));
+  m.def("leaked_releases", &dl::leaked_releases);
+}
+
+}  // namespace thalweg::bindings
