@@ -157,17 +157,13 @@ int run_command(std::span<const std::string> given) {
   const auto engine = make_engine(*program.module, arguments.value("--device", "interpreter"));
   const double prepare_seconds = seconds_since(prepared);
   if (arguments.has("--report")) std::cerr << "prepared in " << prepare_seconds << " s; " << engine->report() << "\n";
-  std::vector<ir::Literal> results;
-  std::vector<double> times;
   const int64_t repeat = arguments.integer("--repeat", 1);
   THALWEG_CHECK(repeat >= 1, Invalid, "option needs a positive number: --repeat ", repeat);
-  for (int64_t i = 0; i < repeat; ++i) {
-    const auto start = Clock::now();
-    results = engine->run(program.inputs);
-    times.push_back(seconds_since(start));
-  }
+  const std::vector<ir::Literal> results = engine->run(program.inputs);
+  std::vector<double> times = repeat > 1 ? engine->time(program.inputs, repeat) : std::vector<double>();
   std::sort(times.begin(), times.end());
-  if (repeat > 1) std::cout << "median of " << repeat << " runs: " << times[times.size() / 2] * 1e3 << " ms, fastest " << times[0] * 1e3 << " ms\n";
+  if (repeat > 1)
+    std::cout << "median of " << repeat << " runs: " << times[times.size() / 2] * 1e3 << " ms, fastest " << times[0] * 1e3 << " ms\n";
   if (arguments.has("--out")) {
     std::vector<std::pair<std::string, ir::Literal>> arrays;
     for (size_t i = 0; i < results.size(); ++i) arrays.emplace_back("out_" + std::to_string(i), results[i]);

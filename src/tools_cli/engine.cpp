@@ -1,6 +1,7 @@
 // The interpreter and the CPU compiler as engines.
 #include "tools_cli/engine.h"
 
+#include <chrono>
 #include <cstring>
 #include <sstream>
 
@@ -16,6 +17,15 @@ class InterpreterEngine : public Engine {
  public:
   explicit InterpreterEngine(const ir::Module& module) : module_(module) {}
   std::vector<ir::Literal> run(const std::vector<ir::Literal>& inputs) override { return interp::run(module_, module_.main(), inputs); }
+  std::vector<double> time(const std::vector<ir::Literal>& inputs, int64_t count) override {
+    std::vector<double> seconds;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      run(inputs);
+      seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    }
+    return seconds;
+  }
 
  private:
   const ir::Module& module_;
@@ -29,6 +39,41 @@ class CpuEngine : public Engine {
   }
 
   std::vector<ir::Literal> run(const std::vector<ir::Literal>& inputs) override {
+    const exec::LaunchResult launched = executable_->launch(runtime::cpu::device().compute_stream(), place(inputs));
+    std::vector<ir::Literal> out;
+    for (size_t i = 0; i < results_.size(); ++i) {
+      launched.outputs[i]->wait_written();
+      out.emplace_back(results_[i]);
+      std::memcpy(out.back().data.data(), launched.outputs[i]->data(), out.back().data.size());
+    }
+    return out;
+  }
+
+  std::vector<double> time(const std::vector<ir::Literal>& inputs, int64_t count) override {
+    runtime::Stream& stream = runtime::cpu::device().compute_stream();
+    const std::vector<exec::Argument> arguments = place(inputs);
+    std::vector<double> seconds;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      const exec::LaunchResult launched = executable_->launch(stream, arguments);
+      for (const auto& output : launched.outputs) output->wait_written();
+      seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    }
+    return seconds;
+  }
+
+  std::string report() const override {
+    const exec::ExecutableInfo& info = executable_->info();
+    std::ostringstream text;
+    text << info.kernels << " kernels, " << info.library_calls << " library calls, " << info.opaque_calls << " opaque calls, " << info.temporary_bytes
+         << " temporary bytes, compiled in " << info.compile_seconds << " s";
+    for (size_t i = 0; i < info.opaque_names.size(); ++i) text << (i ? ", " : "; opaque: ") << info.opaque_names[i];
+    return text.str();
+  }
+
+ private:
+  // The inputs in device memory.
+  std::vector<exec::Argument> place(const std::vector<ir::Literal>& inputs) const {
     runtime::Stream& stream = runtime::cpu::device().compute_stream();
     THALWEG_CHECK(inputs.size() == arguments_.size(), Invalid, "wrong number of inputs: ", inputs.size(), ", the program takes ", arguments_.size());
     std::vector<exec::Argument> arguments;
@@ -46,26 +91,9 @@ class CpuEngine : public Engine {
       }
       arguments.push_back(std::move(argument));
     }
-    const exec::LaunchResult launched = executable_->launch(stream, arguments);
-    std::vector<ir::Literal> out;
-    for (size_t i = 0; i < results_.size(); ++i) {
-      launched.outputs[i]->wait_written();
-      out.emplace_back(results_[i]);
-      std::memcpy(out.back().data.data(), launched.outputs[i]->data(), out.back().data.size());
-    }
-    return out;
+    return arguments;
   }
 
-  std::string report() const override {
-    const exec::ExecutableInfo& info = executable_->info();
-    std::ostringstream text;
-    text << info.kernels << " kernels, " << info.library_calls << " library calls, " << info.opaque_calls << " opaque calls, " << info.temporary_bytes
-         << " temporary bytes, compiled in " << info.compile_seconds << " s";
-    for (size_t i = 0; i < info.opaque_names.size(); ++i) text << (i ? ", " : "; opaque: ") << info.opaque_names[i];
-    return text.str();
-  }
-
- private:
   std::shared_ptr<const exec::Executable> executable_;
   std::vector<ir::Type> arguments_, results_;
 };

@@ -15,6 +15,8 @@ class Engine {
   virtual ~Engine() = default;
   // One literal an argument of main; gives one a result.
   virtual std::vector<ir::Literal> run(const std::vector<ir::Literal>& inputs) = 0;
+  // Seconds of each of `count` runs. On a device the inputs lie there before, and the results stay there: what is timed is the program.
+  virtual std::vector<double> time(const std::vector<ir::Literal>& inputs, int64_t count) = 0;
   // What was made of the program, for people; may be empty.
   virtual std::string report() const { return {}; }
 };
