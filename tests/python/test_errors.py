@@ -122,6 +122,25 @@ def test_nan_guard_names_operation_and_line(xla) -> None:
         thalweg.record_lines(False)
 
 
+def test_backward_names_the_line_of_the_forward(xla) -> None:
+    """The operation that the backward pass made of `sqrt` is told by the line that called sqrt, not by the one of backward()."""
+    import inspect
+
+    thalweg.record_lines(True)
+    thalweg.set_nan_guard(True)
+    try:
+        x = torch.zeros(3, device=xla, requires_grad=True)
+        total = x.sqrt().sum()
+        line = inspect.currentframe().f_lineno - 1
+        torch_xla.sync()
+        total.backward()
+        with pytest.raises(FloatingPointError, match=rf"test_errors\.py:{line} "):
+            torch_xla.sync(wait=True)
+    finally:
+        thalweg.record_lines(False)
+        thalweg.set_nan_guard(False)
+
+
 def test_exception_inside_a_step(xla) -> None:
     weight = torch.zeros(2, device=xla)
     with pytest.raises(KeyError, match="mine"), torch_xla.step():
