@@ -201,15 +201,20 @@ Scalar Emitter::constant(const ir::Op& op, const Index& at) {
   return define(type, table + "[" + space_.text(at) + "]", space_.depth(at));
 }
 
-Scalar Emitter::iota(const ir::Op& op, const Index& at) {
+Index Emitter::iota_index(const ir::Op& op, const Index& at) {
   const ir::Type& type = op.result()->type;
   int64_t inner = 1, dim = op.attrs.integer("iota_dimension");
   for (int64_t d = dim + 1; d < type.rank(); ++d) inner *= type.dims[d];
   Index index = space_.div_mod(at, inner).first;
   bool outermost = true;
   for (int64_t d = 0; d < dim; ++d) outermost &= type.dims[d] == 1;
-  if (!outermost) index = space_.div_mod(index, type.dims[dim]).second;
-  return define(scalar_type(type.dtype), "s_convert<" + scalar_type(type.dtype) + ">((int64_t)(" + space_.text(index) + "))", space_.depth(index));
+  return outermost ? index : space_.div_mod(index, type.dims[dim]).second;
+}
+
+Scalar Emitter::iota(const ir::Op& op, const Index& at) {
+  const std::string type = scalar_type(op.result()->type.dtype);
+  const Index index = iota_index(op, at);
+  return define(type, "s_convert<" + type + ">((int64_t)(" + space_.text(index) + "))", space_.depth(index));
 }
 
 Scalar Emitter::random_bits(const ir::Value* value, const Index& at) {

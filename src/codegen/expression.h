@@ -79,6 +79,10 @@ class Emitter {
   Scalar window(const ir::Op& op, const Index& at);
   Scalar random_bits(const ir::Value* value, const Index& at);
   Scalar map(const ir::Op& op, const Index& at);
+  // Where an iota counts to at `at`.
+  Index iota_index(const ir::Op& op, const Index& at);
+  // The value of an element of an iota or of a constant that grows evenly along each dim, as an index; nothing for all other values.
+  std::optional<Index> known_index(const ir::Value* value, const Index& at);
   // Conditions that are not always true of 0 ≤ index < extent, joined by &&; empty when always.
   std::string within(const Index& index, int64_t extent);
   const Scalar* find(const Key& key) const;

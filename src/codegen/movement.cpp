@@ -17,6 +17,29 @@ Dims strides_of(const Dims& dims) {
   return strides;
 }
 
+// Integers that grow evenly along each dim: first + Σ index[k] · along[k].
+struct Steps {
+  int64_t first = 0;
+  Dims along;
+};
+
+// The steps of an integer literal, or nothing when its elements are any others.
+std::optional<Steps> steps_of(const ir::Literal& literal) {
+  const Dims& dims = literal.type.dims;
+  const int64_t n = literal.type.size();
+  if (n == 0 || !ir::is_integer(literal.type.dtype) || ir::byte_size(literal.type.dtype) < 4) return {};
+  const Dims strides = strides_of(dims);
+  Steps steps{ir::to_int(literal, 0), Dims(dims.size(), 0)};
+  for (size_t k = 0; k < dims.size(); ++k)
+    if (dims[k] > 1) steps.along[k] = ir::to_int(literal, literal.splat ? 0 : strides[k]) - steps.first;
+  for (int64_t i = 0; i < n && !literal.splat; ++i) {
+    int64_t expected = steps.first;
+    for (size_t k = 0; k < dims.size(); ++k) expected += i / strides[k] % dims[k] * steps.along[k];
+    if (ir::to_int(literal, i) != expected) return {};
+  }
+  return steps;
+}
+
 }  // namespace
 
 std::string Emitter::within(const Index& index, int64_t extent) {
@@ -36,8 +59,37 @@ Index Emitter::guarded(const Index& index, int64_t extent) {
   return space_.var(space_.add_atom({name, 0, extent - 1, depth, -1, 1}));
 }
 
+std::optional<Index> Emitter::known_index(const ir::Value* value, const Index& at) {
+  value = canonical(value);
+  if (!value->def) return {};
+  const ir::Op& op = *value->def;
+  switch (op.code) {
+    case ir::OpCode::Constant: {
+      std::optional<Steps> steps = steps_of(*op.attrs.literal("value"));
+      if (!steps) return {};
+      Index index(steps->first);
+      const std::vector<Index> parts = space_.unflatten(at, op.result()->type.dims);
+      for (size_t k = 0; k < parts.size(); ++k) index = index + parts[k] * steps->along[k];
+      return index;
+    }
+    case ir::OpCode::Iota:
+      return iota_index(op, at);
+    case ir::OpCode::Convert: {
+      const ir::DType from = op.operand(0)->type.dtype, to = op.result()->type.dtype;
+      if (!ir::is_integer(from) || !ir::is_integer(to) || ir::byte_size(to) < 4) return {};
+      return known_index(op.operand(0), at);
+    }
+    default:
+      return {};
+  }
+}
+
 Index Emitter::clamped_index(const ir::Value* value, const Index& at, int64_t high) {
   if (high == 0) return Index();
+  if (std::optional<Index> known = known_index(value, at)) {
+    auto [least, most] = space_.range(*known);
+    if (least >= 0 && most <= high) return *known;
+  }
   Scalar x = pull(value, at);
   std::string name = fresh("s"), wide = "s_convert<int64_t>(" + x.text + ")";
   if (value->type.dtype == ir::DType::U64) wide = "s_convert<int64_t>(s_min(" + x.text + ", (uint64_t)" + std::to_string(high) + "))";

@@ -10,6 +10,7 @@
 #include "codegen/fusion.h"
 #include "compiler/heavy.h"
 #include "compiler/layouts.h"
+#include "passes/convolutions.h"
 #include "plan/arena.h"
 #include "support/error.h"
 
@@ -94,6 +95,7 @@ void Assembler::add_nest(const codegen::Nest& nest, const codegen::FusionResult&
 }
 
 void Assembler::make_steps() {
+  passes::unfold_convolutions(function_);
   settle_layouts(function_);
   products_ = plan_products(function_);
   context_ = {&products_, &options_, module_, &program_.info};

@@ -2,6 +2,7 @@
 #include "passes/pass.h"
 
 #include "passes/canonicalize.h"
+#include "passes/convolutions.h"
 #include "passes/cse.h"
 #include "passes/dce.h"
 #include "passes/decompose.h"
@@ -11,7 +12,7 @@
 namespace thalweg::passes {
 namespace {
 
-constexpr Pass kLowering[] = {{"inline_calls", inline_calls}, {"decompose", decompose}, {"dce", dce}};
+constexpr Pass kLowering[] = {{"inline_calls", inline_calls}, {"decompose", decompose}, {"disjoint_convolutions", disjoint_convolutions}, {"dce", dce}};
 constexpr Pass kSimplifying[] = {{"canonicalize", canonicalize}, {"fold", fold}, {"cse", cse}, {"dce", dce}};
 constexpr int kRounds = 4;
 

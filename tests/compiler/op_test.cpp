@@ -258,6 +258,17 @@ TEST_F(OpTest, ConvolutionsOfEveryKind) {
         1e-4);
 }
 
+TEST_F(OpTest, LargeConvolutionsGoThroughProducts) {
+  V x = arg(DType::F32, {2, 10, 11, 16}), k = arg(DType::F32, {3, 3, 16, 24}), y = arg(DType::F32, {2, 16, 10, 11}), w = arg(DType::F32, {24, 16, 3, 3});
+  const ir::ConvDims last{0, 3, {1, 2}, 3, 2, {0, 1}, 0, 3, {1, 2}, {1, 2}, {1, 1}, {1, 0}, {1, 1}, {1, 1}};
+  const ir::ConvDims first{0, 1, {2, 3}, 0, 1, {2, 3}, 0, 1, {2, 3}, {1, 1}, {2, 1}, {1, 0}, {2, 1}, {1, 2}};
+  b_.ret({b_.convolution(x, k, last), b_.convolution(y, w, first)});
+  const auto executable = compiler::compile(ir::clone(*function_), {});
+  EXPECT_GE(executable->info().library_calls, 2);
+  const auto want = interp::run(*function_, inputs_), got = testing::compile_and_run(*function_, inputs_);
+  for (size_t r = 0; r < want.size(); ++r) compare(got[r], want[r], 1e-4, r);
+}
+
 TEST_F(OpTest, RandomBitsAreThoseOfPhilox) {
   V state = indices(DType::U64, {2}, 0, 1000);
   ir::Attributes attrs;

@@ -118,9 +118,9 @@ TEST(Composites, ARowWithoutKeysIsZero) {
   const Literals forward = run("thalweg.attention", inputs, {f64({1, 2, 3}), f64({1, 2})}, config);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(element(forward[0], i), 0);
   EXPECT_EQ(element(forward[1], 0), -INFINITY);
-  const Literals grads = run("thalweg.attention_grad",
-                             {random_literal(random, f64({1, 2, 3})), inputs[0], inputs[1], inputs[2], forward[0], forward[1], inputs[3]},
-                             {inputs[0].type, inputs[1].type, inputs[2].type}, config);
+  const Literals grads =
+      run("thalweg.attention_grad", {random_literal(random, f64({1, 2, 3})), inputs[0], inputs[1], inputs[2], forward[0], forward[1], inputs[3]},
+          {inputs[0].type, inputs[1].type, inputs[2].type}, config);
   for (const Literal& grad : grads)
     for (int64_t i = 0; i < grad.type.size(); ++i) ASSERT_TRUE(std::isfinite(element(grad, i)));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(element(grads[0], i), 0);
