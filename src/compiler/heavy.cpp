@@ -7,6 +7,7 @@
 #include "codegen/expression.h"
 #include "codegen/scalar_text.h"
 #include "codegen/scatter.h"
+#include "codegen/sorting.h"
 #include "compiler/interpreted.h"
 #include "compiler/rewrite.h"
 #include "libs/cpu/opaque.h"
@@ -60,13 +61,15 @@ std::string config_text(const ir::Op& op) {
   return out;
 }
 
-void add_part(codegen::NestCode&& code, std::vector<Step>& steps) {
+void add_part(codegen::NestCode&& code, const HeavyContext& context, std::vector<Step>& steps) {
   if (code.units == 0) return;
   KernelPart part;
   part.body = std::move(code.body), part.units = code.units, part.unit_cost = code.unit_cost;
   for (const codegen::NestArg& a : code.args) {
     const bool write = a.role != codegen::NestArg::Role::Read;
-    part.args.push_back({{write ? a.value : codegen::canonical(a.value), -1}, a.bytes, write, false});
+    BufferKey buffer{a.value && !write ? codegen::canonical(a.value) : a.value, -1};
+    if (!a.value) buffer.temporary = (*context.temporaries)++;
+    part.args.push_back({buffer, a.bytes, write, false});
   }
   Step step;
   step.parts.push_back(std::move(part));
@@ -82,8 +85,8 @@ void add_product(const ProductPlan& plan, const ir::Op& op, std::vector<Step>& s
   steps.push_back(std::move(step));
 }
 
-void add_scatter(const ir::Op& op, std::vector<Step>& steps) {
-  if (op.code == OpCode::SelectAndScatter) return add_part(codegen::write_select_and_scatter(op), steps);
+void add_scatter(const ir::Op& op, const HeavyContext& context, std::vector<Step>& steps) {
+  if (op.code == OpCode::SelectAndScatter) return add_part(codegen::write_select_and_scatter(op), context, steps);
   for (size_t i = 0; i < op.results.size(); ++i) {
     Step copy;
     copy.name = "copy";
@@ -92,7 +95,7 @@ void add_scatter(const ir::Op& op, std::vector<Step>& steps) {
     copy.args = {read_arg(op.operand(i)), write_arg(op.result(i))};
     if (bytes > 0) steps.push_back(std::move(copy));
   }
-  if (op.result()->type.size() > 0 && op.operand(op.results.size() + 1)->type.size() > 0) add_part(codegen::write_scatter(op), steps);
+  if (op.result()->type.size() > 0 && op.operand(op.results.size() + 1)->type.size() > 0) add_part(codegen::write_scatter(op), context, steps);
 }
 
 template <class T>
@@ -296,7 +299,8 @@ std::optional<std::vector<const ir::Value*>> heavy_operands(const ir::Op& op, co
 
 void add_heavy_steps(const ir::Op& op, const HeavyContext& context, std::vector<Step>& steps) {
   if (auto product = context.products->find(&op); product != context.products->end()) return add_product(product->second, op, steps);
-  if (codegen::is_scatter(op)) return add_scatter(op, steps);
+  if (codegen::is_scatter(op)) return add_scatter(op, context, steps);
+  if (codegen::is_sort(op)) return add_part(codegen::write_sort(op), context, steps);
   if (is_check(op)) return add_check(op, steps);
   if (op.code == OpCode::CustomCall && known_custom_call(op)) return add_opaque(op, steps);
   if (op.code == OpCode::While) return add_while(op, context, steps);

@@ -16,6 +16,7 @@ struct HeavyContext {
   const Options* options = nullptr;
   const ir::Module* module = nullptr;
   exec::ExecutableInfo* info = nullptr;
+  int* temporaries = nullptr;  // how many scratch buffers the steps have so far
 };
 
 // The values that the op reads from buffers, or nothing when a nest can compute it.

@@ -7,10 +7,7 @@
 #include <set>
 
 #include "codegen/cpu/jit.h"
-#include "codegen/fusion.h"
-#include "compiler/heavy.h"
-#include "compiler/layouts.h"
-#include "passes/convolutions.h"
+#include "compiler/division.h"
 #include "plan/arena.h"
 #include "support/error.h"
 
@@ -55,8 +52,6 @@ class Assembler {
   const Options& options_;
   const ir::Module* module_;
   exec::Program program_;
-  HeavyContext context_;
-  ProductPlans products_;
   std::vector<Step> steps_;
   int temporaries_ = 0;
   std::map<BufferKey, Home> homes_;
@@ -95,19 +90,13 @@ void Assembler::add_nest(const codegen::Nest& nest, const codegen::FusionResult&
 }
 
 void Assembler::make_steps() {
-  passes::unfold_convolutions(function_);
-  settle_layouts(function_);
-  products_ = plan_products(function_);
-  context_ = {&products_, &options_, module_, &program_.info};
-  codegen::FusionOptions fusion_options;
-  fusion_options.heavy = [&](const ir::Op& op) { return heavy_operands(op, context_); };
-  fusion_options.urgent = is_check;
-  codegen::FusionResult fusion = codegen::fuse(function_, fusion_options);
-  for (const codegen::Work& work : fusion.works) {
+  Division division = divide(function_, options_, module_, program_.info);
+  division.context.temporaries = &temporaries_;
+  for (const codegen::Work& work : division.fusion.works) {
     if (work.is_nest()) {
-      add_nest(work.nest, fusion);
+      add_nest(work.nest, division.fusion);
     } else {
-      add_heavy_steps(*work.op, context_, steps_);
+      add_heavy_steps(*work.op, division.context, steps_);
     }
   }
   std::erase_if(steps_, [](const Step& step) {

@@ -277,6 +277,22 @@ TEST_F(OpTest, RandomBitsAreThoseOfPhilox) {
   check({op->result(0), op->result(1), b_.convert(b_.transpose(op->result(1), {1, 0}), DType::F32)});
 }
 
+TEST_F(OpTest, SortsOfEveryDimensionWithoutTheInterpreter) {
+  V x = arg(DType::F32, {3, 37, 2}), i = b_.iota(ir::tensor(DType::S32, {3, 37, 2}), 1), h = arg(DType::BF16, {5, 64}), big = arg(DType::F32, {3000});
+  for (size_t k = 0; k < 200; k += 7) set(inputs_[0], static_cast<int64_t>(k), k % 3 == 0 ? NAN : k % 3 == 1 ? -0.0 : 0.0);
+  auto by = [](ir::Comparison direction) { return [direction](ir::Builder& b, std::vector<V> a) { return b.compare(direction, a[0], a[1]); }; };
+  auto keyed = [](ir::Builder& b, std::vector<V> a) {  // by size, then by place
+    V less = b.compare(ir::Comparison::LT, b.unary(OpCode::Abs, a[0]), b.unary(OpCode::Abs, a[1]));
+    return b.select(b.compare(ir::Comparison::EQ, a[0], a[1]), b.compare(ir::Comparison::GT, a[2], a[3]), less);
+  };
+  auto first = b_.sort({x, i}, 1, true, keyed), second = b_.sort({h}, 1, false, by(ir::Comparison::GT)),
+       third = b_.sort({big}, 0, true, by(ir::Comparison::LT));
+  auto fourth = b_.sort({x}, 0, true, by(ir::Comparison::LT));
+  const std::vector<V> results{first[0], first[1], second[0], third[0], fourth[0]};
+  check(results);
+  EXPECT_TRUE(compiler::compile(ir::clone(*function_), {})->info().opaque_names.empty());
+}
+
 TEST_F(OpTest, SortAndControlFlow) {
   V x = arg(DType::F32, {4, 23}), i = b_.iota(ir::tensor(DType::S32, {4, 23}), 1);
   auto sorted = b_.sort({x, i}, 1, true, [](ir::Builder& b, std::vector<V> a) { return b.compare(ir::Comparison::LT, a[0], a[1]); });

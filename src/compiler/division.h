@@ -1,0 +1,21 @@
+// The first half of a compile: layouts, products and fusion of a function, before anything has a place or a text.
+#pragma once
+
+#include <memory>
+
+#include "codegen/fusion.h"
+#include "compiler/heavy.h"
+
+namespace thalweg::compiler {
+
+// A function divided into works. `context` points to `products` and to what divide() was given; the function must stay as it is.
+struct Division {
+  std::unique_ptr<ProductPlans> products;
+  HeavyContext context;
+  codegen::FusionResult fusion;
+};
+
+// Rewrites `function` into what kernels and libraries take (settled layouts, BLAS products), then fuses.
+Division divide(ir::Function& function, const Options& options, const ir::Module* module, exec::ExecutableInfo& info);
+
+}  // namespace thalweg::compiler
