@@ -123,6 +123,12 @@ bool is_done(const Point& point) {
   return true;
 }
 
+bool observe(const Point& point) {
+  if (is_done(point)) return true;
+  if (Backend* owner = point.axis->backend.load(std::memory_order_acquire)) owner->refresh(*point.axis);
+  return is_done(point);
+}
+
 bool is_done(const Frontier& frontier) {
   return std::all_of(frontier.begin(), frontier.end(), [](const Point& point) { return is_done(point); });
 }

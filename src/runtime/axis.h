@@ -81,6 +81,8 @@ class Axis {
 
 // True when the host has seen `point` complete.
 bool is_done(const Point& point);
+// The same, after asking the device where completion is not told by itself. Any thread.
+bool observe(const Point& point);
 // True when every point of `frontier` has completed.
 bool is_done(const Frontier& frontier);
 

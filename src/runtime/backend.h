@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -40,6 +41,12 @@ class Queue {
   // Takes the next task. Called under the ordering lock, in the order of epochs; neither blocks nor throws. The queue runs the task in order after its
   // waits with run_task(), and then advances Axis::done.
   virtual void push(Task task) = 0;
+  // Called after push() without the ordering lock, on the thread that submitted: queues that hand tasks to a device do it here. Must not throw.
+  virtual void issue() {}
+  // The system's handle of the stream, as work gets it; null when there is none.
+  virtual void* native() const { return nullptr; }
+  // Throws Error(Device) when it takes no work for the moment, because somebody else is capturing a graph on it.
+  virtual void check_usable() const {}
 };
 
 // A device's queues and memory. Outlives its streams and their axes.
@@ -47,6 +54,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::unique_ptr<Queue> make_queue(Axis& axis) = 0;
+  // A queue whose work runs on the host when its waits have completed, also on devices where make_queue()'s work only issues something.
+  virtual std::unique_ptr<Queue> make_host_queue(Axis& axis) { return make_queue(axis); }
 
   // Whether tasks come with their accesses.
   virtual bool wants_accesses() const { return false; }
@@ -54,10 +63,17 @@ class Backend {
   // Called as work: passes about this time on the stream.
   virtual void pause(void* native, std::chrono::microseconds time) { std::this_thread::sleep_for(time); }
 
+  // Called as work: sets `bytes` bytes of device memory to `value` on the stream.
+  virtual void fill(void* native, void* base, unsigned char value, size_t bytes) { std::memset(base, value, bytes); }
+
   // Blocks the host until `epoch` of `axis` has completed.
   virtual void wait(Axis& axis, uint64_t epoch) { axis.done.wait(epoch); }
   // Brings Axis::done of this device's axes up to date where completion is not pushed by the queue. Under the ordering lock.
   virtual void poll() {}
+  // The same for one axis, with or without the ordering lock.
+  virtual void refresh(Axis& axis) {}
+  // Gives `axis` an epoch behind what others have put on its stream past us; nothing to do for streams that only we use. Without the ordering lock.
+  virtual void mark(Axis& axis) {}
   // The timeline whose work the calling thread is running now, null when none: such work must not block on its own timeline.
   virtual const Axis* running_here() const { return nullptr; }
 

@@ -1,9 +1,11 @@
 // Waiting for buffers, their errors and labels.
 #include "runtime/buffer.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/axis.h"
+#include "runtime/backend.h"
 #include "runtime/pool.h"
 #include "runtime/rules.h"
 
@@ -36,18 +38,18 @@ void Buffer::wait_unused() const {
 
 bool Buffer::is_written() const {
   auto [point, written] = last_write();
-  return !written || is_done(point);
+  return !written || observe(point);
 }
 
 bool Buffer::is_idle() const {
   std::lock_guard guard(ordering_lock());
-  if (!is_done(last_) || !is_done(reads_)) return false;
+  if (!observe(last_) || !std::all_of(reads_.begin(), reads_.end(), observe)) return false;
   return !written_ || last_.axis == nullptr || last_.axis->error(last_.epoch) == nullptr;
 }
 
 std::exception_ptr Buffer::error() const {
   auto [point, written] = last_write();
-  return written && is_done(point) ? point.axis->error(point.epoch) : nullptr;
+  return written && observe(point) ? point.axis->error(point.epoch) : nullptr;
 }
 
 void Buffer::clear_error() {
@@ -56,6 +58,7 @@ void Buffer::clear_error() {
 }
 
 void Buffer::add_use(Axis& axis) {
+  if (Backend* owner = axis.backend.load(std::memory_order_acquire)) owner->mark(axis);
   std::lock_guard guard(ordering_lock());
   if (holds(Rule::LentUsesCount)) reads_.add({&axis, axis.submitted.load(std::memory_order_relaxed)});
 }

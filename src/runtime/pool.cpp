@@ -1,7 +1,11 @@
 // The ladder of an allocation: lane, heap, system, memory that the stream or the host waits for.
 #include "runtime/pool.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "runtime/race_checker.h"
 #include "runtime/rules.h"
@@ -13,6 +17,7 @@ namespace {
 constexpr size_t kSmallRange = size_t{64} << 30;  // addresses for blocks of kSmallBytes and less
 constexpr size_t kLargeRange = size_t{1} << 40;   // and for larger ones
 constexpr int kHostWaits = 3;                     // rounds of waiting for queued work before an allocation fails
+constexpr auto kGatherTime = std::chrono::microseconds(200);
 
 // Work that has to complete before `frontier` has.
 uint64_t outstanding(const Frontier& frontier) {
@@ -77,6 +82,7 @@ BufferPtr Pool::allocate(Lane& lane, size_t bytes, AllocFlags flags) {
 
 Block* Pool::allocate_slow(Lane& lane, unsigned size_class, size_t bytes, AllocFlags flags) {
   std::string message;
+  bool relieved = size_class >= kSizeClasses;  // by what others gave back: asked for once
   for (int round = 0;; ++round) {
     Frontier wait_for;
     {
@@ -87,12 +93,16 @@ Block* Pool::allocate_slow(Lane& lane, unsigned size_class, size_t bytes, AllocF
           wait_for = worth_waiting_for(round == 0 ? class_bytes(size_class) : kLargestBytes);
         }
       }
-      if (wait_for.empty()) {
+      if (wait_for.empty() && (relieved || flags.no_growth)) {
         ++counts_.failures;
         message = out_of_memory(lane, bytes, flags);
         break;
       }
-      ++counts_.host_waits;
+      if (!wait_for.empty()) ++counts_.host_waits;
+    }
+    if (wait_for.empty()) {
+      relieved = true;
+      ask_for_relief(bytes);
     }
     for (const Point& point : wait_for) point.axis->wait(point.epoch);
   }
@@ -266,8 +276,29 @@ void Pool::release(Block* block) {
     }
   };
   Frontier after = block->death();
-  if (!block->release_apart && (is_done(after) || !holds(Rule::ReleaseNeedsCompletion))) return call();
+  const bool now = is_done(after) || !holds(Rule::ReleaseNeedsCompletion);
+  if (now && block->release_apart) return release_soon(std::move(call));
+  if (now) return call();
   hooks_.release_later(after, std::move(call));
+}
+
+// Hands a release function to a thread of the device's own. It gathers for a moment: waking the thread for each one would cost more than all the rest.
+void Pool::release_soon(std::function<void()> call) {
+  {
+    std::lock_guard guard(due_lock_);
+    due_.push_back(std::move(call));
+    if (due_.size() > 1 && due_process_ == getpid()) return;
+    due_process_ = getpid();
+  }
+  hooks_.release_later({}, [this] {
+    std::this_thread::sleep_for(kGatherTime);
+    std::vector<std::function<void()>> due;
+    {
+      std::lock_guard guard(due_lock_);
+      due.swap(due_);
+    }
+    for (auto& each : due) each();
+  });
 }
 
 MemoryInfo Pool::measure() {
@@ -331,6 +362,33 @@ size_t Pool::trim() {
   return small_.trim() + large_.trim();
 }
 
+void Pool::set_relief(std::function<bool(size_t)> relief) {
+  std::lock_guard guard(relief_lock_);
+  relief_ = std::move(relief);
+}
+
+// Not re-entrant: an allocation that the relief itself makes fails without asking again.
+bool Pool::ask_for_relief(size_t bytes) {
+  static thread_local bool asking = false;
+  if (asking) return false;
+  std::function<bool(size_t)> relief;
+  {
+    std::lock_guard guard(relief_lock_);
+    relief = relief_;
+  }
+  if (!relief) return false;
+  asking = true;
+  bool given = false;
+  try {
+    given = relief(bytes);
+  } catch (...) {
+    asking = false;
+    throw;
+  }
+  asking = false;
+  return given;
+}
+
 void Pool::set_deterministic() {
   if (deterministic_.exchange(true)) return;
   std::lock_guard guard(ordering_lock());
@@ -339,10 +397,12 @@ void Pool::set_deterministic() {
 }
 
 void Pool::lock_lanes() {
+  due_lock_.lock();
   for (auto& lane : lanes_) lane->lock().lock();
 }
 
 void Pool::unlock_lanes() {
+  due_lock_.unlock();
   for (auto& lane : lanes_) lane->lock().unlock();
 }
 

@@ -44,6 +44,8 @@ class Pool {
   MemoryCounts counts();
   void reset_peak();
   void set_limit(size_t bytes);
+  // Called without any lock when an allocation would fail: true when it is worth another try. Null: nobody to ask.
+  void set_relief(std::function<bool(size_t bytes)> relief);
   size_t trim();
   // Who holds what, as text: totals, then the labels with most bytes.
   std::string report();
@@ -54,6 +56,7 @@ class Pool {
   void unlock_lanes();
 
  private:
+  bool ask_for_relief(size_t bytes);
   Block* allocate_slow(Lane& lane, unsigned size_class, size_t bytes, AllocFlags flags);
   Block* search(Lane& lane, unsigned size_class, AllocFlags flags);
   Block* take_free(Lane& lane, size_t bytes, const Heap::Usable& usable);
@@ -66,6 +69,7 @@ class Pool {
   std::string out_of_memory(Lane& lane, size_t bytes, AllocFlags flags);
   std::string describe();
   void release(Block* block);
+  void release_soon(std::function<void()> call);
   void give_back_watched(Block* block);
   void empty_quarantine();
   MemoryInfo measure();
@@ -80,6 +84,11 @@ class Pool {
   std::atomic<bool> deterministic_{false};
   std::atomic<uint64_t> failed_releases_{0};
   std::atomic<uint64_t> lives_{0};
+  std::mutex relief_lock_;
+  std::function<bool(size_t bytes)> relief_;
+  SpinLock due_lock_;
+  std::vector<std::function<void()>> due_;  // release functions that a thread of the device's own is about to call
+  int due_process_ = 0;                     // the process of that thread: a child of a fork has none
   SpinLock quarantine_lock_;
   std::deque<Block*> quarantine_;
   MemoryCounts counts_;  // but for what the lanes count; under the ordering lock

@@ -10,8 +10,14 @@
 
 namespace thalweg::runtime {
 
-DeviceStream::DeviceStream(PooledDevice& device, std::string name)
-    : device_(device), pool_(*device.pool_), axis_(open_axis(std::move(name), *device.backend_)), queue_(device.backend_->make_queue(axis_)) {
+DeviceStream::DeviceStream(PooledDevice& device, std::string name, const MakeQueue& make_queue)
+    : device_(device), pool_(*device.pool_), axis_(open_axis(std::move(name), *device.backend_)) {
+  try {
+    queue_ = make_queue(axis_);
+  } catch (...) {
+    close_axis(axis_);
+    throw;
+  }
   lane_ = &pool_.open_lane(axis_, queue_.get());
   std::lock_guard guard(ordering_lock());
   device_.axes_.push_back(&axis_);
@@ -45,6 +51,7 @@ void DeviceStream::submit(const Submission& submission, Work work) {
   Task task;
   task.work = std::move(work);
   task.label = submission.label_;
+  queue_->check_usable();
   if (device_.backend_->wants_accesses() || race_checker.load(std::memory_order_relaxed)) task.accesses = submission.accesses();
   uint64_t epoch;
   {
@@ -58,6 +65,7 @@ void DeviceStream::submit(const Submission& submission, Work work) {
     note_task(axis_, task, submission.site_);
     queue_->push(std::move(task));
   }
+  queue_->issue();
   if (device_.modes_.sync && device_.backend_->running_here() == nullptr) [[unlikely]]
     axis_.wait(epoch);
 }
@@ -78,12 +86,21 @@ Point DeviceStream::submit_after(const Frontier& waits, const char* label, Work 
   Task task;
   task.work = std::move(work);
   task.label = label;
-  std::lock_guard guard(ordering_lock());
-  for (const Point& point : waits) axis_.add_wait(point, task.waits);
-  Point point{&axis_, task.epoch = axis_.next_epoch()};
-  note_task(axis_, task, std::source_location::current());
-  queue_->push(std::move(task));
+  Point point{&axis_, 0};
+  {
+    std::lock_guard guard(ordering_lock());
+    for (const Point& wait : waits) axis_.add_wait(wait, task.waits);
+    point.epoch = task.epoch = axis_.next_epoch();
+    note_task(axis_, task, std::source_location::current());
+    queue_->push(std::move(task));
+  }
+  queue_->issue();
   return point;
+}
+
+void DeviceStream::mark() {
+  queue_->check_usable();
+  device_.backend_->mark(axis_);
 }
 
 PooledDevice::PooledDevice(std::unique_ptr<Backend> backend, std::string name, int ordinal, const DebugModes& modes)
@@ -101,18 +118,27 @@ PooledDevice::PooledDevice(std::unique_ptr<Backend> backend, std::string name, i
   hooks.quarantine = modes_.quarantine;
   pool_ = std::make_unique<Pool>(*backend_, *this, std::move(hooks));
   if (modes_.deterministic) pool_->set_deterministic();
-  compute_ = std::make_unique<DeviceStream>(*this, "compute");
-  copy_ = std::make_unique<DeviceStream>(*this, "copy");
-  release_ = std::make_unique<DeviceStream>(*this, "release");
+  auto queue = [this](Axis& axis) { return backend_->make_queue(axis); };
+  compute_ = std::make_unique<DeviceStream>(*this, "compute", queue);
+  copy_ = std::make_unique<DeviceStream>(*this, "copy", queue);
+  release_ = std::make_unique<DeviceStream>(*this, "release", [this](Axis& axis) { return backend_->make_host_queue(axis); });
+  if (modes_.poison) fill_ = std::make_unique<DeviceStream>(*this, "fill", queue);
 }
 
 PooledDevice::~PooledDevice() {
   compute_.reset();
   copy_.reset();
   release_.reset();
+  fill_.reset();
 }
 
-std::unique_ptr<Stream> PooledDevice::make_stream(std::string name) { return std::make_unique<DeviceStream>(*this, std::move(name)); }
+std::unique_ptr<Stream> PooledDevice::make_stream(std::string name) {
+  return make_stream(std::move(name), [this](Axis& axis) { return backend_->make_queue(axis); });
+}
+
+std::unique_ptr<Stream> PooledDevice::make_stream(std::string name, const DeviceStream::MakeQueue& make_queue) {
+  return std::make_unique<DeviceStream>(*this, std::move(name), make_queue);
+}
 
 void PooledDevice::synchronize() {
   Frontier all;
@@ -126,7 +152,8 @@ void PooledDevice::synchronize() {
 // Fills a freed block once nothing uses it; the fill then is the last use.
 void PooledDevice::poison(Block& block) {
   Frontier after = block.death();
-  Point filled = release_->submit_after(after, "poison", [base = block.base(), bytes = block.bytes](void*) { std::memset(base, 0xFF, bytes); });
+  auto fill = [backend = backend_.get(), base = block.base(), bytes = block.bytes](void* native) { backend->fill(native, base, 0xFF, bytes); };
+  Point filled = fill_->submit_after(after, "poison", fill);
   Frontier death;
   death.add(filled);
   block.set_death(death);

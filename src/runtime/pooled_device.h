@@ -20,7 +20,8 @@ class PooledDevice;
 // A stream of a PooledDevice: a timeline, its queue and its lane. Its end waits for its work.
 class DeviceStream final : public Stream {
  public:
-  DeviceStream(PooledDevice& device, std::string name);
+  using MakeQueue = std::function<std::unique_ptr<Queue>(Axis& axis)>;
+  DeviceStream(PooledDevice& device, std::string name, const MakeQueue& make_queue);
   ~DeviceStream() override;
 
   Device& device() const override;
@@ -30,6 +31,10 @@ class DeviceStream final : public Stream {
   // Puts `work` on the stream after `waits`, without buffers; returns its point.
   Point submit_after(const Frontier& waits, const char* label, Work work);
   Axis& axis() override { return axis_; }
+  void mark() override;
+  void* native() const override { return queue_->native(); }
+  // Throws Error(Device) when the stream takes no work for the moment.
+  void check_usable() const { queue_->check_usable(); }
 
  protected:
   void submit(const Submission& submission, Work work) override;
@@ -56,6 +61,8 @@ class PooledDevice final : public Device {
   Stream& compute_stream() override { return *compute_; }
   Stream& copy_stream() override { return *copy_; }
   std::unique_ptr<Stream> make_stream(std::string name) override;
+  // A stream over a queue of the caller's making.
+  std::unique_ptr<Stream> make_stream(std::string name, const DeviceStream::MakeQueue& make_queue);
   BufferPtr wrap(void* data, size_t bytes, std::function<void()> release, ReleaseOn where = ReleaseOn::AnyThread) override {
     return pool_->wrap(data, bytes, std::move(release), where);
   }
@@ -66,6 +73,9 @@ class PooledDevice final : public Device {
   void set_memory_limit(size_t bytes) override { pool_->set_limit(bytes); }
   size_t trim() override { return pool_->trim(); }
   void synchronize() override;
+
+  // When memory has run out and all of ours has been tried, `relief` is called without any lock: true when others have given memory back.
+  void set_memory_relief(std::function<bool(size_t bytes)> relief) { pool_->set_relief(std::move(relief)); }
 
   Backend& backend() { return *backend_; }
   Pool& pool() { return *pool_; }
@@ -87,8 +97,8 @@ class PooledDevice final : public Device {
   std::atomic<uint64_t> run_ahead_{4096};
   std::unique_ptr<Pool> pool_;
   std::vector<Axis*> axes_;  // of open streams; under the ordering lock
-  // The last one runs release functions of wrapped memory once its users have finished.
-  std::unique_ptr<DeviceStream> compute_, copy_, release_;
+  // The third runs release functions of wrapped memory, on the host, once its users have finished; the last one, made in debug modes, fills freed memory.
+  std::unique_ptr<DeviceStream> compute_, copy_, release_, fill_;
 };
 
 }  // namespace thalweg::runtime

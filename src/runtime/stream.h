@@ -71,6 +71,11 @@ class Stream {
   }
   // Blocks the host until everything submitted so far has completed. Errors of submissions are not thrown here: they stay with their buffers.
   virtual void synchronize() = 0;
+  // Counts what others have put on the stream past us by now as submitted: for streams of somebody else that a backend has wrapped. Throws
+  // Error(Device) while such a stream is capturing a graph.
+  virtual void mark() {}
+  // The system's handle of the stream, as work gets it; null where there is none.
+  virtual void* native() const { return nullptr; }
   // The stream's timeline; lives for ever.
   virtual Axis& axis() = 0;
   // The error of the first submission that failed since the last call, null when none did. Only of completed work.

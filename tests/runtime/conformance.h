@@ -16,11 +16,29 @@
 
 namespace thalweg::runtime::conformance {
 
+// What the suite puts on streams, and how the host touches a device's memory: here on the host itself.
+struct HostWork {
+  virtual ~HostWork() = default;
+  // Called as work.
+  virtual void fill(void* native, void* to, unsigned char value, size_t bytes) { std::memset(to, value, bytes); }
+  virtual void copy(void* native, const void* from, void* to, size_t bytes) { std::memcpy(to, from, bytes); }
+  virtual void add_one(void* native, void* counter) { ++*static_cast<int64_t*>(counter); }
+  virtual void wait_for(void* native, const std::shared_ptr<std::atomic<uint32_t>>& open) {
+    while (!open->load()) std::this_thread::yield();
+  }
+  // Called by the host, at once.
+  virtual void read(const void* from, void* to, size_t bytes) { std::memcpy(to, from, bytes); }
+  virtual void write(void* to, unsigned char value, size_t bytes) { std::memset(to, value, bytes); }
+  // Memory that both the host and work may touch.
+  virtual std::shared_ptr<unsigned char> shared_memory(size_t bytes) { return {new unsigned char[bytes], std::default_delete<unsigned char[]>()}; }
+};
+
 // How the suite makes a device of a backend, and keeps a stream from going on.
 struct Kind {
   std::string name;
   std::function<std::shared_ptr<Device>()> make;
   bool has_threads = true;  // work runs while the host does other things; else only while the host waits
+  std::function<std::shared_ptr<HostWork>(Device&)> work = [](Device&) { return std::make_shared<HostWork>(); };
 };
 
 inline void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
@@ -28,36 +46,42 @@ inline void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 // Keeps a stream busy until let_go(); on a backend without threads nothing runs anyway until the host waits.
 class Hold {
  public:
-  Hold(const Kind& kind, Stream& stream) {
+  Hold(const Kind& kind, const std::shared_ptr<HostWork>& work, Stream& stream) : memory_(work->shared_memory(sizeof(std::atomic<uint32_t>))) {
+    open_ = {memory_, new (memory_.get()) std::atomic<uint32_t>(0)};
     if (!kind.has_threads) return;
-    Submission(stream).label("hold").run([open = open_](void*) {
-      while (!open->load()) std::this_thread::yield();
-    });
+    Submission(stream).label("hold").run([open = open_, work](void* native) { work->wait_for(native, open); });
   }
   ~Hold() { let_go(); }
-  void let_go() { open_->store(true); }
+  void let_go() { open_->store(1); }
 
  private:
-  std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<unsigned char> memory_;
+  std::shared_ptr<std::atomic<uint32_t>> open_;
 };
 
 class Conformance : public testing::TestWithParam<Kind> {
  protected:
   std::shared_ptr<Device> device = GetParam().make();
+  std::shared_ptr<HostWork> work = GetParam().work(*device);
   Stream& compute = device->compute_stream();
   Stream& copy = device->copy_stream();
 
-  Hold hold(Stream& stream) { return Hold(GetParam(), stream); }
-  static void fill(Stream& stream, const BufferPtr& buffer, unsigned char value) {
-    Submission(stream).write(buffer).label("fill").run([to = buffer->data(), n = buffer->size(), value](void*) { std::memset(to, value, n); });
+  Hold hold(Stream& stream) { return Hold(GetParam(), work, stream); }
+  void fill(Stream& stream, const BufferPtr& buffer, unsigned char value) {
+    Submission(stream).write(buffer).label("fill").run(
+        [work = work.get(), to = buffer->data(), n = buffer->size(), value](void* native) { work->fill(native, to, value, n); });
   }
-  static void transfer(Stream& stream, const BufferPtr& from, const BufferPtr& to) {
-    Submission(stream).read(from).write(to).label("transfer").run([a = from->data(), b = to->data(), n = to->size()](void*) { std::memcpy(b, a, n); });
+  void transfer(Stream& stream, const BufferPtr& from, const BufferPtr& to) { transfer(stream, from, to, to->size()); }
+  void transfer(Stream& stream, const BufferPtr& from, const BufferPtr& to, size_t bytes) {
+    Submission(stream).read(from).write(to).label("transfer").run([work = work.get(), a = from->data(), b = to->data(), bytes](void* native) {
+      work->copy(native, a, b, bytes);
+    });
   }
-  static int value(const BufferPtr& buffer) {
+  int value(const BufferPtr& buffer) {
     buffer->wait_written();
-    auto* bytes = static_cast<const unsigned char*>(buffer->data());
-    for (size_t i = 1; i < buffer->size(); ++i) {
+    std::vector<unsigned char> bytes(buffer->size());
+    work->read(buffer->data(), bytes.data(), bytes.size());
+    for (size_t i = 1; i < bytes.size(); ++i) {
       if (bytes[i] != bytes[0]) return -1;
     }
     return bytes[0];
@@ -133,7 +157,7 @@ TEST_P(Conformance, TheHostCanWaitForReads) {
   a->wait_written();
   transfer(copy, a, b);
   a->wait_unused();
-  std::memset(a->data(), 9, a->size());
+  work->write(a->data(), 9, a->size());
   EXPECT_EQ(value(b), 1);
 }
 
@@ -231,7 +255,7 @@ TEST_P(Conformance, MemoryForTheHostIsUnusedByEarlierWork) {
     transfer(compute, a, result);
   }
   BufferPtr host = copy.allocate_for_host(100'000);  // must not wait for the stream that is held
-  std::memset(host->data(), 6, host->size());
+  work->write(host->data(), 6, host->size());
   held.let_go();
   EXPECT_EQ(value(result), 5);
   EXPECT_EQ(value(host), 6);
@@ -240,7 +264,7 @@ TEST_P(Conformance, MemoryForTheHostIsUnusedByEarlierWork) {
   fill(compute, other, 7);
   other.reset();
   host = compute.allocate_for_host(100'000);
-  std::memset(host->data(), 8, host->size());
+  work->write(host->data(), 8, host->size());
   EXPECT_EQ(value(host), 8);
 }
 
@@ -267,7 +291,7 @@ TEST_P(Conformance, UnderALimitMemoryInUseByAnotherStreamIsWaitedFor) {
   {
     BufferPtr a = compute.allocate(6 << 20);
     fill(compute, a, 5);
-    Submission(copy).read(a).write(result).run([from = a->data(), to = result->data()](void*) { std::memcpy(to, from, 1 << 20); });
+    transfer(copy, a, result, 1 << 20);
   }
   for (int i = 0; i < 10; ++i) {
     BufferPtr b = compute.allocate((6 << 20) - (i << 16));
@@ -324,19 +348,20 @@ TEST_P(Conformance, MemoryInfoAddsUp) {
 }
 
 TEST_P(Conformance, WrappedMemoryIsReleasedOnceAfterItsLastUse) {
-  std::vector<unsigned char> memory(1000, 4);
+  std::shared_ptr<unsigned char> memory = work->shared_memory(1000);
+  std::fill_n(memory.get(), 1000, 4);
   auto released = std::make_shared<std::atomic<int>>(0);
   BufferPtr result = copy.allocate(1000);
-  BufferPtr unused = device->wrap(memory.data(), memory.size(), [released] { ++*released; });
+  BufferPtr unused = device->wrap(memory.get(), 1000, [released] { ++*released; });
   unused.reset();
   EXPECT_EQ(*released, 1);
   Hold held = hold(copy);
   {
-    BufferPtr wrapped = device->wrap(memory.data(), memory.size(), [&memory, released] {
-      std::fill(memory.begin(), memory.end(), 0);
+    BufferPtr wrapped = device->wrap(memory.get(), 1000, [memory, released] {
+      std::fill_n(memory.get(), 1000, 0);
       ++*released;
     });
-    EXPECT_EQ(wrapped->data(), memory.data());
+    EXPECT_EQ(wrapped->data(), memory.get());
     EXPECT_TRUE(wrapped->is_written());
     transfer(copy, wrapped, result);
   }
@@ -381,9 +406,10 @@ TEST_P(Conformance, ManyThreadsAllocateSubmitAndFree) {
   std::unique_ptr<Stream> third = device->make_stream("third");
   Stream* streams[] = {&compute, &copy, third.get()};
   BufferPtr total = compute.allocate(sizeof(int64_t));
-  Submission(compute).write(total).run([to = total->data()](void*) { *static_cast<int64_t*>(to) = 0; });
+  fill(compute, total, 0);
   constexpr int kThreads = 8, kRounds = 200;
-  std::atomic<int> wrong{0};
+  auto tag_of = [](int t, int i) { return static_cast<unsigned char>(t * 31 + i); };
+  std::shared_ptr<unsigned char> ends = work->shared_memory(2 * kThreads * kRounds);  // first and last byte of each round's copy
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
@@ -391,22 +417,32 @@ TEST_P(Conformance, ManyThreadsAllocateSubmitAndFree) {
         Stream& first = *streams[(t + i) % 3];
         Stream& second = *streams[(t + i + 1 + i % 2) % 3];
         size_t bytes = 64u << (i % 12);
-        auto tag = static_cast<unsigned char>(t * 31 + i);
         BufferPtr a = first.allocate(bytes), b = second.allocate(bytes);
-        fill(first, a, tag);
+        fill(first, a, tag_of(t, i));
         transfer(second, a, b);
         a.reset();
-        Submission(first).read(b).write(total).run([&wrong, at = b->data(), bytes, tag, to = total->data()](void*) {
-          auto* data = static_cast<const unsigned char*>(at);
-          if (data[0] != tag || data[bytes - 1] != tag) ++wrong;
-          ++*static_cast<int64_t*>(to);
+        unsigned char* seen = ends.get() + 2 * (t * kRounds + i);
+        Submission(first).read(b).write(total).run([work = work.get(), at = static_cast<char*>(b->data()), bytes, seen, to = total->data()](void* native) {
+          work->copy(native, at, seen, 1);
+          work->copy(native, at + bytes - 1, seen + 1, 1);
+          work->add_one(native, to);
         });
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
   total->wait_written();
-  EXPECT_EQ(*static_cast<int64_t*>(total->data()), kThreads * kRounds);
+  device->synchronize();
+  int64_t sum = 0;
+  work->read(total->data(), &sum, sizeof sum);
+  EXPECT_EQ(sum, kThreads * kRounds);
+  int wrong = 0;
+  for (int t = 0; t < kThreads; ++t) {
+    for (int i = 0; i < kRounds; ++i) {
+      const unsigned char* seen = ends.get() + 2 * (t * kRounds + i);
+      wrong += seen[0] != tag_of(t, i) || seen[1] != tag_of(t, i);
+    }
+  }
   EXPECT_EQ(wrong, 0);
 }
 

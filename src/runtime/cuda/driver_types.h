@@ -56,6 +56,7 @@ inline constexpr int kPointerContext = 1;     // attributes of a pointer
 inline constexpr int kPointerMemoryType = 2;  // 1: host, 2: device
 inline constexpr int kPointerDeviceOrdinal = 9;
 
+// CUmemLocation.
 struct MemoryLocation {
   int type;
   int id;
