@@ -39,8 +39,9 @@ auto typed(const char* name) {
 double scale_of(const Tensor& q, std::optional<double> scale) { return scale.value_or(1 / std::sqrt(static_cast<double>(q.size(-1)))); }
 
 // Core's entry for backends outside of it.
-std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor> overrideable(
-    const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& bias, double dropout_p, bool causal, bool, std::optional<double> scale) {
+std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor> overrideable(const Tensor& q, const Tensor& k, const Tensor& v,
+                                                                                                          const MaybeTensor& bias, double dropout_p,
+                                                                                                          bool causal, bool, std::optional<double> scale) {
   TORCH_CHECK(dropout_p == 0, "attention on device xla: this entry takes no dropout, got ", dropout_p, "; call scaled_dot_product_attention");
   static const auto op = typed<decltype(attention)>("thalweg::attention");
   auto [y, logsumexp] = op.call(q, k, v, bias, causal, scale_of(q, scale));
@@ -60,9 +61,7 @@ bool any_fused_allowed() {
   return context.userEnabledFlashSDP() || context.userEnabledMemEfficientSDP() || context.userEnabledCuDNNSDP() || context.userEnabledOverrideableSDP();
 }
 
-bool is_plain(const Tensor& t, const Tensor& q) {
-  return is_ours(t) && t.scalar_type() == q.scalar_type() && !t.is_neg() && !t._fw_grad(0).defined();
-}
+bool is_plain(const Tensor& t, const Tensor& q) { return is_ours(t) && t.scalar_type() == q.scalar_type() && !t.is_neg() && !t._fw_grad(0).defined(); }
 
 // True for what the composite means: equal batches, no dropout. Everything else, wrong shapes included, goes to core's own function.
 bool is_fusable(const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& mask, double dropout_p, bool grouped) {

@@ -59,9 +59,7 @@ struct Labels {
   Dims others = Writer::others(shape, {dim});
 
   // One at each label's class.
-  Value* mask() const {
-    return w.b.compare(ir::Comparison::EQ, w.b.broadcast(labels, shape, others), w.b.iota(ir::tensor(DType::S64, shape), dim));
-  }
+  Value* mask() const { return w.b.compare(ir::Comparison::EQ, w.b.broadcast(labels, shape, others), w.b.iota(ir::tensor(DType::S64, shape), dim)); }
   // The class's weight at each label, zero where the label is ignored and elsewhere.
   Value* weights() const {
     Value* ignored = w.equal(labels, static_cast<double>(w.config.integer("ignore_index")));
@@ -128,9 +126,13 @@ Replacement adam(const Writer& w) {
 }  // namespace
 
 std::vector<Named> training_composites() {
-  return {{"thalweg.batch_norm", batch_norm}, {"thalweg.batch_norm_inference", batch_norm_inference},
-          {"thalweg.batch_norm_grad", batch_norm_grad}, {"thalweg.nll_loss", nll_loss},
-          {"thalweg.nll_loss_grad", nll_loss_grad}, {"thalweg.sgd", sgd}, {"thalweg.adam", adam}};
+  return {{"thalweg.batch_norm", batch_norm},
+          {"thalweg.batch_norm_inference", batch_norm_inference},
+          {"thalweg.batch_norm_grad", batch_norm_grad},
+          {"thalweg.nll_loss", nll_loss},
+          {"thalweg.nll_loss_grad", nll_loss_grad},
+          {"thalweg.sgd", sgd},
+          {"thalweg.adam", adam}};
 }
 
 }  // namespace thalweg::passes::composites

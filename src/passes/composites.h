@@ -64,8 +64,10 @@ struct Writer {
   }
 };
 
+// Writes a composite in plain ops: one value a result.
 using Decomposition = Replacement (*)(const Writer&);
 
+// A composite and its decomposition.
 struct Named {
   std::string_view name;
   Decomposition write;

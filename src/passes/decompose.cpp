@@ -130,7 +130,7 @@ bool is_sharding(std::string_view target) {
 const std::map<std::string_view, Decomposition>& by_name() {
   static const auto* table = [] {
     auto* all = new std::map<std::string_view, Decomposition>{
-        {"thalweg.softmax", softmax},       {"thalweg.log_softmax", log_softmax},         {"thalweg.gelu", gelu},  {"thalweg.gelu_grad", gelu_grad},
+        {"thalweg.softmax", softmax},       {"thalweg.log_softmax", log_softmax},         {"thalweg.gelu", gelu}, {"thalweg.gelu_grad", gelu_grad},
         {"thalweg.layer_norm", layer_norm}, {"thalweg.layer_norm_grad", layer_norm_grad}, {"chlo.square", square}};
     for (const Named& each : attention_composites()) all->emplace(each.name, each.write);
     for (const Named& each : training_composites()) all->emplace(each.name, each.write);

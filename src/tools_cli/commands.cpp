@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <fstream>
 #include <iostream>
 #include <sstream>
 
+#include "compiler/outline.h"
 #include "ir/printer.h"
 #include "ir/verifier.h"
 #include "passes/canonicalize.h"
@@ -18,6 +20,7 @@
 #include "passes/pass.h"
 #include "tools_cli/arguments.h"
 #include "tools_cli/engine.h"
+#include "tools_cli/graph_picture.h"
 #include "tools_cli/npz.h"
 #include "tools_cli/oracle.h"
 #include "tools_cli/program_file.h"
@@ -127,6 +130,16 @@ std::vector<passes::Pass> pipeline_of(const std::string& names) {
   return pipeline;
 }
 
+// The picture of main as a compile divides it.
+void write_graph(const ir::Module& module, const std::string& path) {
+  const auto function = ir::clone(module.main());
+  const std::vector<compiler::OutlineGroup> groups = compiler::outline(*function, &module);
+  std::ofstream file(path);
+  file << graph_svg(*function, groups);
+  file.close();
+  THALWEG_CHECK(file, Invalid, "picture could not be written: ", path, "; check that the folder exists and can be written");
+}
+
 // One test program, judged: status, ULP and reason.
 std::string judged(const std::string& path, const std::string& device, bool keep_constants) {
   double ulp = 0;
@@ -162,8 +175,7 @@ int run_command(std::span<const std::string> given) {
   const std::vector<ir::Literal> results = engine->run(program.inputs);
   std::vector<double> times = repeat > 1 ? engine->time(program.inputs, repeat) : std::vector<double>();
   std::sort(times.begin(), times.end());
-  if (repeat > 1)
-    std::cout << "median of " << repeat << " runs: " << times[times.size() / 2] * 1e3 << " ms, fastest " << times[0] * 1e3 << " ms\n";
+  if (repeat > 1) std::cout << "median of " << repeat << " runs: " << times[times.size() / 2] * 1e3 << " ms, fastest " << times[0] * 1e3 << " ms\n";
   if (arguments.has("--out")) {
     std::vector<std::pair<std::string, ir::Literal>> arrays;
     for (size_t i = 0; i < results.size(); ++i) arrays.emplace_back("out_" + std::to_string(i), results[i]);
@@ -192,7 +204,7 @@ int check_command(std::span<const std::string> given) {
 }
 
 int opt_command(std::span<const std::string> given) {
-  const Arguments arguments(given, {"--passes"}, {"--print-after-each"});
+  const Arguments arguments(given, {"--passes", "--graph"}, {"--print-after-each"});
   const auto module = load_program(arguments.file());
   const passes::Observer observer = [&](const passes::Pass& pass, const ir::Function& function) {
     ir::verify(function, module.get());
@@ -203,7 +215,10 @@ int opt_command(std::span<const std::string> given) {
     passes::run(main, pipeline_of(arguments.value("--passes")), module.get(), observer);
   else
     passes::simplify(main, module.get(), observer);
-  if (!arguments.has("--print-after-each")) std::cout << print(*module);
+  if (arguments.has("--graph"))
+    write_graph(*module, arguments.value("--graph"));
+  else if (!arguments.has("--print-after-each"))
+    std::cout << print(*module);
   return kGood;
 }
 

@@ -13,8 +13,9 @@ constexpr const char* kUsage = R"(usage: thalweg COMMAND …
       runs the program's main on arrays in_0, in_1, …; checks that the program holds are judged
   check FILE.mlir
       parses and verifies
-  opt FILE.mlir [--passes NAME,…] [--print-after-each]
-      prints the program after the passes: inline, decompose, canonicalize, fold, cse, dce; without --passes: what every compile does first
+  opt FILE.mlir [--passes NAME,…] [--print-after-each] [--graph OUT.svg]
+      prints the program after the passes: inline, decompose, canonicalize, fold, cse, dce; without --passes: what every compile does first;
+      --graph draws it instead, each kernel, product and call of the compiled program a box with its ops
   judge [--device interpreter|cpu] [--constants]
       judges the test programs named on stdin; see tools/stablehlo_suite
   random [--count N] [--seed S] [--ops K] [--largest ELEMENTS] [--device cpu|passes] [--keep-going]

@@ -4,8 +4,9 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <vector>
+
+#include "support/package_files.h"
 
 namespace thalweg::codegen::cpu {
 namespace {
@@ -14,15 +15,9 @@ constexpr char kFileName[] = "libthalweg_clang.so";
 
 std::vector<std::string> candidates() {
   if (const char* path = std::getenv("THALWEG_CLANG_LIBRARY")) return {path};
-  std::vector<std::string> found;
-  Dl_info module;
-  std::error_code error;
-  if (dladdr(reinterpret_cast<void*>(&candidates), &module) && module.dli_fname) {
-    auto file = std::filesystem::canonical(module.dli_fname, error);
-    if (error) file = std::filesystem::absolute(module.dli_fname, error);
-    for (const auto& folder : {file.parent_path(), std::filesystem::absolute(module.dli_fname, error).parent_path(), file.parent_path().parent_path()})
-      if (std::filesystem::exists(folder / kFileName, error)) found.push_back(folder / kFileName);
-  }
+  const void* here = reinterpret_cast<const void*>(&candidates);
+  std::vector<std::string> found = package_files(here, kFileName);  // beside the module, or in a build folder above it
+  for (std::string& path : package_files(here, std::string("thalweg/") + kFileName)) found.push_back(std::move(path));
   return found;
 }
 

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <filesystem>
 #include <limits>
 #include <mutex>
 #include <vector>
 
 #include "libs/cpu/parallel.h"
 #include "support/error.h"
+#include "support/package_files.h"
 
 namespace thalweg::libs::cpu {
 namespace {
@@ -38,19 +38,7 @@ std::vector<std::string> candidates() {
     if (!chosen_path.empty()) return {chosen_path};
   }
   if (const char* path = std::getenv("THALWEG_OPENBLAS")) return {path};
-  std::vector<std::string> found;
-  const std::filesystem::path package = "scipy_openblas32/lib/libscipy_openblas.so";
-  Dl_info module;
-  std::error_code error;
-  if (dladdr(reinterpret_cast<void*>(&candidates), &module) && module.dli_fname) {
-    auto folder = std::filesystem::absolute(module.dli_fname, error);
-    while (folder.has_relative_path()) {
-      folder = folder.parent_path();
-      if (std::filesystem::exists(folder / package, error)) found.push_back(folder / package);
-      for (const auto& python : std::filesystem::directory_iterator(folder / ".venv" / "lib", error))
-        if (auto path = python.path() / "site-packages" / package; std::filesystem::exists(path, error)) found.push_back(path);
-    }
-  }
+  std::vector<std::string> found = package_files(reinterpret_cast<const void*>(&candidates), "scipy_openblas32/lib/libscipy_openblas.so");
   found.insert(found.end(), {"libscipy_openblas.so", "libopenblas.so.0"});
   return found;
 }

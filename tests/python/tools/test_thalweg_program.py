@@ -453,3 +453,52 @@ def test_opt_prints_a_program_that_reads_back(tmp_path):
 def test_random_programs(tmp_path):
     assert "0 differ" in (done := thalweg("random", "--device", "passes", "--count", "1500", "--seed", "5")).stdout, done.stdout
     assert "0 differ" in (done := thalweg("random", "--device", "cpu", "--count", "40", "--seed", "5", timeout=300)).stdout, done.stdout
+
+
+GRAPH = """func.func @main(%x: tensor<8x16xf32>, %w: tensor<16x4xf32>, %b: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<8xf32>) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+  %1 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<4xf32>) -> tensor<8x4xf32>
+  %2 = stablehlo.add %0, %1 : tensor<8x4xf32>
+  %3 = stablehlo.tanh %2 : tensor<8x4xf32>
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %4 = stablehlo.reduce(%3 init: %c) applies stablehlo.add across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
+  %5 = stablehlo.dot_general %3, %w, contracting_dims = [1] x [1] : (tensor<8x4xf32>, tensor<16x4xf32>) -> tensor<8x16xf32>
+  %6 = stablehlo.multiply %5, %x : tensor<8x16xf32>
+  %7 = stablehlo.slice %6 [0:8, 0:4] : (tensor<8x16xf32>) -> tensor<8x4xf32>
+  %8 = stablehlo.custom_call @"a<b>&c"(%7) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %8, %4 : tensor<8x4xf32>, tensor<8xf32>
+}
+"""
+
+
+def test_the_picture_shows_every_op_in_its_box(tmp_path) -> None:
+    import xml.etree.ElementTree
+
+    (tmp_path / "program.mlir").write_text(GRAPH)
+    done = thalweg("opt", tmp_path / "program.mlir", "--graph", tmp_path / "out.svg")
+    assert done.returncode == 0 and done.stdout == "", done.stderr
+    svg = "{http://www.w3.org/2000/svg}"
+    root = xml.etree.ElementTree.parse(tmp_path / "out.svg").getroot()
+    boxes = {}
+    for group in root.iter(svg + "g"):
+        title, *lines = ("".join(text.itertext()) for text in group.findall(svg + "text"))
+        boxes[title] = lines
+    assert sorted(boxes) == ["call 1", "kernel 1", "kernel 2", "product 1", "product 2"], boxes
+    assert any("tanh(" in line for line in boxes["kernel 1"]) and any("reduce(" in line for line in boxes["kernel 1"]), boxes
+    assert any("multiply(" in line for line in boxes["kernel 2"]) and any("slice(" in line for line in boxes["kernel 2"]), boxes
+    assert any("a<b>&c(" in line for line in boxes["call 1"]), boxes
+    everything = " ".join(line for lines in boxes.values() for line in lines)
+    for name in ("broadcast_in_dim", "add", "constant", "result 0", "result 1"):
+        assert name in everything
+    width, height = float(root.get("width")), float(root.get("height"))
+    rects = [[float(r.get(k)) for k in ("x", "y", "width", "height")] for r in root.iter(svg + "rect") if r.get("x")]
+    assert len(rects) == 5
+    for i, (x, y, w, h) in enumerate(rects):
+        assert x >= 0 and y >= 0 and x + w <= width and y + h <= height
+        assert all(x + w <= a or a + c <= x or y + h <= b or b + d <= y for a, b, c, d in rects[i + 1 :]), "boxes lie over one another"
+
+
+def test_a_picture_that_cannot_be_written(tmp_path) -> None:
+    (tmp_path / "program.mlir").write_text(GRAPH)
+    done = thalweg("opt", tmp_path / "program.mlir", "--graph", tmp_path / "no" / "out.svg")
+    assert done.returncode == 2 and "picture could not be written" in done.stderr
