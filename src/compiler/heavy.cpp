@@ -9,6 +9,7 @@
 #include "codegen/scatter.h"
 #include "codegen/sorting.h"
 #include "compiler/interpreted.h"
+#include "compiler/library_steps.h"
 #include "compiler/rewrite.h"
 #include "libs/cpu/opaque.h"
 #include "support/error.h"
@@ -305,6 +306,7 @@ void add_heavy_steps(const ir::Op& op, const HeavyContext& context, std::vector<
   if (op.code == OpCode::CustomCall && known_custom_call(op)) return add_opaque(op, steps);
   if (op.code == OpCode::While) return add_while(op, context, steps);
   if (control_flow(op)) return add_branch(op, context, steps);
+  if (add_library_step(op, steps)) return;
   add_interpreted(op, context, steps);
 }
 

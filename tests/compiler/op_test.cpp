@@ -293,6 +293,31 @@ TEST_F(OpTest, SortsOfEveryDimensionWithoutTheInterpreter) {
   EXPECT_TRUE(compiler::compile(ir::clone(*function_), {})->info().opaque_names.empty());
 }
 
+TEST_F(OpTest, FourierTransformsAndTriangularSystemsByLibraries) {
+  V x = arg(DType::F32, {3, 6, 10}), a = arg(DType::F64, {2, 5, 5}, 0.3), b = arg(DType::F64, {2, 5, 3});
+  auto transform = [&](V v, const char* type, Dims length, ir::Type result) {
+    ir::Attributes attrs;
+    attrs.set("fft_type", ir::EnumWord{"fft_type", type});
+    attrs.set("fft_length", std::move(length));
+    return b_.make(OpCode::Fft, {v}, attrs, {std::move(result)})->result();
+  };
+  V half = transform(x, "RFFT", {6, 10}, ir::tensor(DType::C64, {3, 6, 6})), full = transform(half, "IFFT", {6}, half->type);
+  V back = transform(half, "IRFFT", {6, 10}, x->type);
+  V square = b_.dot(a, a, {{0}, {0}, {2}, {2}}), one = b_.convert(b_.compare(ir::Comparison::EQ, b_.iota(a->type, 1), b_.iota(a->type, 2)), DType::F64);
+  ir::Attributes lower, solve;
+  lower.set("lower", true);
+  V factor = b_.make(OpCode::Cholesky, {b_.binary(OpCode::Add, square, one)}, lower, {a->type})->result();
+  solve.set("left_side", true), solve.set("lower", true), solve.set("unit_diagonal", false);
+  solve.set("transpose_a", ir::EnumWord{"transpose", "TRANSPOSE"});
+  V solved = b_.make(OpCode::TriangularSolve, {factor, b}, solve, {b->type})->result();
+  auto parts = [&](V v) { return std::vector<V>{b_.unary(OpCode::Real, v), b_.unary(OpCode::Imag, v)}; };
+  std::vector<V> results{back, factor, solved};
+  for (V v : {half, full})
+    for (V part : parts(v)) results.push_back(part);
+  check(results, 1e-4);
+  EXPECT_TRUE(compiler::compile(ir::clone(*function_), {})->info().opaque_names.empty());
+}
+
 TEST_F(OpTest, SortAndControlFlow) {
   V x = arg(DType::F32, {4, 23}), i = b_.iota(ir::tensor(DType::S32, {4, 23}), 1);
   auto sorted = b_.sort({x, i}, 1, true, [](ir::Builder& b, std::vector<V> a) { return b.compare(ir::Comparison::LT, a[0], a[1]); });

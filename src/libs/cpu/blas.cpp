@@ -25,6 +25,7 @@ using CblasGemm = void (*)(int order, int trans_a, int trans_b, int m, int n, in
 struct Library {
   CblasGemm<float> sgemm = nullptr;
   CblasGemm<double> dgemm = nullptr;
+  void* handle = nullptr;
   std::string detail;  // path and version, or why there is none
 };
 
@@ -68,6 +69,7 @@ Library load() {
       library = {};
       continue;
     }
+    library.handle = handle;
     if (auto set_threads = symbol<void (*)(int)>(handle, "openblas_set_num_threads")) set_threads(1);
     auto config = symbol<char* (*)()>(handle, "openblas_get_config");
     library.detail = path + (config ? std::string(": ") + config() : "");
@@ -189,6 +191,14 @@ void set_blas_library(std::string path) {
 bool blas_available(std::string* detail) {
   if (detail) *detail = library().detail;
   return library().sgemm != nullptr;
+}
+
+void* blas_symbol(const std::string& name) {
+  const Library& l = library();
+  THALWEG_CHECK(l.handle, Missing, l.detail);
+  void* found = symbol<void*>(l.handle, name);
+  THALWEG_CHECK(found, Missing, "this build of OpenBLAS lacks a function: ", name, ", in ", l.detail, "; pip install scipy-openblas32");
+  return found;
 }
 
 void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda, const float* b, int64_t ldb, float beta,

@@ -11,6 +11,9 @@ namespace thalweg::libs::cpu {
 void set_blas_library(std::string path);
 // True when a library could be loaded; `detail` gets its path, version and kernels, or the reason why not and what to install.
 bool blas_available(std::string* detail = nullptr);
+// A function of that library by its plain name (spotrf_, cblas_strsm …), whatever prefix its build puts before names. Throws Error(Missing) when there is no
+// library or no such function. Thread-safe.
+void* blas_symbol(const std::string& name);
 
 // C = alpha · op(A) · op(B) + beta · C, all row-major: op(A) is m × k, op(B) k × n, C m × n; `trans_a` means that A is stored k × m. Leading dimensions are the
 // strides of stored rows in elements. With beta 0, C need not be initialised. C overlaps neither A nor B. The same bits whatever threads() is. Throws
