@@ -106,30 +106,29 @@ py::object to_dlpack(const at::Tensor& tensor, const py::object& stream, const p
 
 // The table of the object's type, null when it has none that we can read.
 dl::ExchangeApi* exchange_api_of(PyObject* object) {
-  PyObject* attribute = PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__dlpack_c_exchange_api__");
-  if (attribute == nullptr) {
-    PyErr_Clear();
-    return nullptr;
-  }
-  auto* header =
-      PyCapsule_IsValid(attribute, "dlpack_exchange_api") ? static_cast<dl::ExchangeHeader*>(PyCapsule_GetPointer(attribute, "dlpack_exchange_api")) : nullptr;
-  Py_DECREF(attribute);  // the table outlives it
+  static PyObject* const name = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
+  // Not PyObject_GetAttr: an attribute that is missing would cost more than the whole exchange.
+  PyObject* attribute = _PyType_Lookup(Py_TYPE(object), name);
+  if (attribute == nullptr || !PyCapsule_IsValid(attribute, "dlpack_exchange_api")) return nullptr;
+  auto* header = static_cast<dl::ExchangeHeader*>(PyCapsule_GetPointer(attribute, "dlpack_exchange_api"));
   while (header != nullptr && header->version.major != dl::kMajorVersion) header = header->previous;
   return reinterpret_cast<dl::ExchangeApi*>(header);
 }
 
 // Asks for a capsule with what the producer's version of the protocol takes.
 py::object ask_for_capsule(const py::object& source, const py::object& copy) {
-  py::object method = source.attr("__dlpack__");
-  py::dict arguments;
-  arguments["max_version"] = py::make_tuple(dl::kMajorVersion, dl::kMinorVersion);
-  if (!copy.is_none()) arguments["copy"] = copy;
-  try {
-    return method(**arguments);
-  } catch (py::error_already_set& error) {
-    if (!error.matches(PyExc_TypeError) || (!copy.is_none() && !py::cast<bool>(copy))) throw;
+  static PyObject* const name = PyUnicode_InternFromString("__dlpack__");
+  static PyObject* const version = py::make_tuple(dl::kMajorVersion, dl::kMinorVersion).release().ptr();
+  static PyObject *const with_version = py::make_tuple("max_version").release().ptr(), *const with_both = py::make_tuple("max_version", "copy").release().ptr();
+  PyObject* arguments[] = {source.ptr(), version, copy.ptr()};
+  PyObject* capsule = PyObject_VectorcallMethod(name, arguments, 1, copy.is_none() ? with_version : with_both);
+  const bool may_share = copy.is_none() || py::cast<bool>(copy);
+  if (capsule == nullptr && may_share && PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer from before these arguments
+    PyErr_Clear();
+    capsule = PyObject_VectorcallMethod(name, arguments, 1, nullptr);
   }
-  return method();  // a producer from before these arguments
+  if (capsule == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(capsule);
 }
 
 at::Tensor from_tensor(const at::Tensor& tensor) {
@@ -162,7 +161,9 @@ at::Tensor from_dlpack(const py::object& source, const py::object& copy) {
     py::gil_scoped_release without;
     tensor = aten::borrow_versioned(managed);
   } else {
-    TORCH_CHECK_TYPE(py::hasattr(source, "__dlpack__"), "from_dlpack takes an array with __dlpack__ or a DLPack capsule; got ", Py_TYPE(source.ptr())->tp_name);
+    static PyObject* const name = PyUnicode_InternFromString("__dlpack__");
+    TORCH_CHECK_TYPE(_PyType_Lookup(Py_TYPE(source.ptr()), name) != nullptr, "from_dlpack takes an array with __dlpack__ or a DLPack capsule; got ",
+                     Py_TYPE(source.ptr())->tp_name);
     tensor = from_capsule(ask_for_capsule(source, copy).ptr());
     copied = wants_copy && !aten::has_device_memory(tensor);
   }

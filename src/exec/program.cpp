@@ -140,7 +140,7 @@ LaunchResult ProgramExecutable::launch(runtime::Stream& stream, std::span<const 
     THALWEG_ASSERT(argument.buffer->size() >= p.argument_bytes[i], "argument ", i, " has ", argument.buffer->size(), " bytes, program takes ",
                    p.argument_bytes[i]);
     launch->slots[i] = argument.buffer->data();
-    if (!handed_on[i]) submission.read(argument.buffer);
+    submission.read(argument.buffer);  // also where it becomes an output: if what made it failed, this launch fails alike
   }
   for (size_t i = 0; i < p.outputs.size(); ++i) {
     submission.write(result.outputs[i]);

@@ -67,6 +67,20 @@ TEST(Program, DonatedArgumentBecomesTheOutput) {
   EXPECT_EQ(values(result.outputs[0], 64), std::vector<float>(64, 7));
 }
 
+TEST(Program, AFailedDonatedArgumentFailsTheLaunch) {
+  auto executable = make_executable(two_steps(64));
+  const Argument args[] = {argument(std::vector<float>(64, 5), true)};
+  runtime::Submission(stream()).write(args[0].buffer).run([](void*) { raise(ErrorKind::Device, "made on purpose"); });
+  auto result = executable->launch(stream(), args);
+  EXPECT_EQ(result.outputs[0].get(), args[0].buffer.get());
+  try {
+    result.outputs[0]->wait_written();
+    ADD_FAILURE() << "the launch ran on what was never written";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("made on purpose"), std::string::npos);
+  }
+}
+
 TEST(Program, ForwardedArgumentIsCopiedUnlessDonated) {
   Program p;
   p.argument_bytes = {8};
