@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace thalweg::passes {
 
@@ -33,6 +34,15 @@ ir::LiteralPtr splat_of(const ir::Type& type, const ir::Literal& element) {
   literal->splat = true;
   literal->data.assign(element.data.begin(), element.data.begin() + ir::byte_size(type.dtype));
   return literal;
+}
+
+ir::LiteralPtr compact(ir::Literal literal) {
+  const auto size = static_cast<size_t>(ir::byte_size(literal.type.dtype));
+  const std::vector<std::byte>& data = literal.data;
+  bool same = !literal.splat && data.size() > size;
+  for (size_t i = size; same && i < data.size(); ++i) same = data[i] == data[i - size];
+  if (same) literal.data.resize(size), literal.splat = true;
+  return std::make_shared<const ir::Literal>(std::move(literal));
 }
 
 bool is_uniform(const ir::Value* value, double number) {

@@ -15,6 +15,8 @@ const ir::Literal* uniform_of(const ir::Value* value);
 std::optional<double> uniform_number(const ir::Value* value);
 // A splat of `type` with the bits of element 0 of `element`; the dtypes agree.
 ir::LiteralPtr splat_of(const ir::Type& type, const ir::Literal& element);
+// The same tensor, as a splat when all its elements have the same bits.
+ir::LiteralPtr compact(ir::Literal literal);
 // True for a constant whose every element is `number`, sign of zero included.
 bool is_uniform(const ir::Value* value, double number);
 

@@ -103,7 +103,7 @@ Replacement fold_small(ir::Builder& builder, const Op& op) {
   std::vector<ir::Type> types;
   for (const auto& result : op.results) types.push_back(result->type);
   Replacement values;
-  for (ir::Literal& literal : evaluate(op, inputs, types)) values.push_back(builder.constant(std::make_shared<const ir::Literal>(std::move(literal))));
+  for (ir::Literal& literal : evaluate(op, inputs, types)) values.push_back(builder.constant(compact(std::move(literal))));
   return values;
 }
 

@@ -12,12 +12,14 @@
 #include "ir/printer.h"
 #include "ir/verifier.h"
 #include "passes/canonicalize.h"
+#include "passes/convolutions.h"
 #include "passes/cse.h"
 #include "passes/dce.h"
 #include "passes/decompose.h"
 #include "passes/fold.h"
 #include "passes/inline_calls.h"
 #include "passes/pass.h"
+#include "passes/recognize.h"
 #include "tools_cli/arguments.h"
 #include "tools_cli/engine.h"
 #include "tools_cli/graph_picture.h"
@@ -113,6 +115,9 @@ void print_results(const std::vector<ir::Literal>& results) {
 constexpr passes::Pass kPasses[] = {
     {"inline", passes::inline_calls},
     {"decompose", passes::decompose},
+    {"recognize", passes::recognize},
+    {"disjoint_convolutions", passes::disjoint_convolutions},
+    {"unfold_convolutions", passes::unfold_convolutions},
     {"canonicalize", passes::canonicalize},
     {"fold", passes::fold},
     {"cse", passes::cse},

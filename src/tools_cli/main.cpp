@@ -14,7 +14,8 @@ constexpr const char* kUsage = R"(usage: thalweg COMMAND …
   check FILE.mlir
       parses and verifies
   opt FILE.mlir [--passes NAME,…] [--print-after-each] [--graph OUT.svg]
-      prints the program after the passes: inline, decompose, canonicalize, fold, cse, dce; without --passes: what every compile does first;
+      prints the program after the passes: inline, decompose, recognize, disjoint_convolutions, unfold_convolutions, canonicalize, fold, cse, dce; without
+      --passes: what every compile does first;
       --graph draws it instead, each kernel, product and call of the compiled program a box with its ops
   judge [--device interpreter|cpu] [--constants]
       judges the test programs named on stdin; see tools/stablehlo_suite
