@@ -31,7 +31,7 @@ def get_rng_state() -> torch.Tensor:
 
 def set_rng_state(state: torch.Tensor) -> None: ...
 def memory_info() -> dict[str, int]:
-    """Bytes of the device's memory. Keys: live, pending, cached, reserved, peak_live, limit (0: none)."""
+    """Bytes of the device's memory. Keys: live, pending, cached, reserved, adopted, peak_live (of live and adopted), limit (0: none)."""
 
 def reset_peak_memory() -> None:
     """Sets peak_live back to what is live now."""

@@ -41,7 +41,8 @@ def set_memory_limit(size: int) -> None:
 
 
 def memory_info() -> dict[str, int]:
-    """Bytes of the device's memory: live (in tensors), pending (freed, still used by queued work), cached, reserved, peak_live, limit (0: none)."""
+    """Bytes of the device's memory: live (in tensors), adopted (in tensors, but other libraries' memory), pending (freed, still used by queued
+    work), cached, reserved, peak_live (of live and adopted), limit (0: none)."""
     return dict(_C.memory_info())
 
 

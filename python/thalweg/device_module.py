@@ -120,7 +120,8 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 def memory_allocated(device: _Device = None) -> int:
     """Bytes in live tensors."""
     _check(device)
-    return _C.memory_info()["live"]
+    info = _C.memory_info()
+    return info["live"] + info["adopted"]
 
 
 def max_memory_allocated(device: _Device = None) -> int:

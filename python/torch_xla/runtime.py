@@ -136,7 +136,7 @@ def clear_computation_cache() -> None:
 
 
 def memory_info() -> dict[str, Any]:
-    """Bytes of the device's memory: live, pending, cached, reserved, peak_live, limit."""
+    """Bytes of the device's memory: live, pending, cached, reserved, adopted, peak_live, limit."""
     return dict(_C.memory_info())
 
 

@@ -104,8 +104,8 @@ py::dict fallbacks() {
 
 std::map<std::string, size_t> memory_info() {
   const runtime::MemoryInfo info = Session::get().device().memory();
-  return {{"live", info.live},         {"pending", info.pending},     {"cached", info.cached},
-          {"reserved", info.reserved}, {"peak_live", info.peak_live}, {"limit", info.limit}};
+  return {{"live", info.live},           {"pending", info.pending}, {"cached", info.cached},  {"reserved", info.reserved},
+          {"peak_live", info.peak_live}, {"limit", info.limit},     {"adopted", info.adopted}};
 }
 
 const at::Tensor& require_ours(const at::Tensor& tensor) {

@@ -77,6 +77,8 @@ class Backend {
   // The timeline whose work the calling thread is running now, null when none: such work must not block on its own timeline.
   virtual const Axis* running_here() const { return nullptr; }
 
+  // Whether the host can look at the memory.
+  virtual bool is_host_memory() const { return true; }
   // Memory is committed and given back in units of this many bytes.
   virtual size_t page_bytes() const = 0;
   // A range of addresses of at most `bytes` without memory behind it, aligned to a page; sets `bytes` to its size. Null when there is none.

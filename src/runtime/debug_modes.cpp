@@ -32,12 +32,16 @@ DebugModes parse_debug_modes(const std::string& text) {
       modes.race = true;
     } else if (word == "poison") {
       modes.poison = true;
+    } else if (word == "redzone") {
+      modes.redzone = true;
+    } else if (word == "unmap") {
+      modes.unmap = true;
     } else if (name == "quarantine") {
       modes.quarantine = number_of(word, equals);
     } else if (name == "delay") {
       modes.delay = number_of(word, equals);
     } else if (!word.empty()) {
-      raise(ErrorKind::Invalid, "unknown debug mode ", word, "; there are sync, deterministic, race, poison, quarantine=N and delay=SEED");
+      raise(ErrorKind::Invalid, "unknown debug mode ", word, "; there are sync, deterministic, race, poison, redzone, unmap, quarantine=N and delay=SEED");
     }
     at = end + 1;
   }

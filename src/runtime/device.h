@@ -11,12 +11,13 @@ namespace thalweg::runtime {
 
 // Bytes, now and at most since reset_peak().
 struct MemoryInfo {
-  size_t live = 0;      // in buffers that are referenced
-  size_t pending = 0;   // freed, still in use by queued work
-  size_t cached = 0;    // reserved from the system, free for reuse
-  size_t reserved = 0;  // live + pending + cached
-  size_t peak_live = 0;
-  size_t limit = 0;  // see set_memory_limit; 0: none but the system's
+  size_t live = 0;       // in buffers that are referenced
+  size_t pending = 0;    // freed, still in use by queued work
+  size_t cached = 0;     // reserved from the system, free for reuse
+  size_t reserved = 0;   // live + pending + cached
+  size_t adopted = 0;    // memory of others in buffers of ours (imports, results of other libraries): counts against the limit, not as reserved
+  size_t peak_live = 0;  // of live and adopted together
+  size_t limit = 0;      // see set_memory_limit; 0: none but the system's
 };
 
 // How often each way of getting memory was taken, since the device was made.
@@ -57,8 +58,8 @@ class Device {
   // Who holds what, as text: totals, then the labels (of buffers, see Buffer::label) with most bytes.
   virtual std::string memory_report() const = 0;
   virtual void reset_peak() = 0;
-  // Allocations beyond `bytes` live raise OutOfMemory (0: no limit). Reserved memory is kept below it as well where waiting for queued work and giving
-  // cached memory back can do so.
+  // Allocations beyond `bytes` live and adopted raise OutOfMemory (0: no limit). Reserved memory is kept below it as well where waiting for queued work and
+  // giving cached memory back can do so.
   virtual void set_memory_limit(size_t bytes) = 0;
   // Gives cached memory that nothing uses back to the system; returns the bytes given back.
   virtual size_t trim() = 0;

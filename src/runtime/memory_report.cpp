@@ -46,8 +46,8 @@ std::string Pool::describe() {
 
   std::ostringstream text;
   text << "live " << readable(info.live) << ", freed but in use by queued work " << readable(info.pending) << ", cached " << readable(info.cached)
-       << " (largest free block " << readable(largest) << "), reserved " << readable(info.reserved) << ", peak " << readable(info.peak_live) << ", limit "
-       << (info.limit ? readable(info.limit) : "none") << ". Held by:";
+       << " (largest free block " << readable(largest) << "), reserved " << readable(info.reserved) << ", peak " << readable(info.peak_live) << ", adopted "
+       << readable(info.adopted) << ", limit " << (info.limit ? readable(info.limit) : "none") << ". Held by:";
   if (sorted.empty()) text << " nobody.";
   for (size_t i = 0; i < sorted.size() && i < kHolders; ++i) {
     text << "\n  " << readable(sorted[i].second.bytes) << " in " << sorted[i].second.buffers << (sorted[i].second.buffers == 1 ? " buffer of " : " buffers of ")

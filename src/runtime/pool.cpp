@@ -17,14 +17,19 @@ namespace {
 constexpr size_t kSmallRange = size_t{64} << 30;  // addresses for blocks of kSmallBytes and less
 constexpr size_t kLargeRange = size_t{1} << 40;   // and for larger ones
 constexpr int kHostWaits = 3;                     // rounds of waiting for queued work before an allocation fails
+constexpr size_t kIdleShare = 64;                 // with more than 1/64 of the memory in idle pages, they are moved rather than more memory taken
 constexpr auto kGatherTime = std::chrono::microseconds(200);
 
-// Work that has to complete before `frontier` has.
+constexpr uint64_t kNever = ~uint64_t{0};
+
+// Work that has to complete before `frontier` has; kNever when that may take for ever.
 uint64_t outstanding(const Frontier& frontier) {
   uint64_t sum = 0;
   for (const Point& point : frontier) {
     uint64_t done = point.axis->done.value();
-    if (done < point.epoch) sum += point.epoch - done;
+    if (done >= point.epoch) continue;
+    if (point.axis->held_up.load(std::memory_order_relaxed)) return kNever;
+    sum += point.epoch - done;
   }
   return sum;
 }
@@ -37,7 +42,8 @@ Pool::Pool(Backend& backend, Device& device, Hooks hooks)
       hooks_(std::move(hooks)),
       watched_(backend.wants_accesses() || race_checker.load() != nullptr),
       small_(backend, device, *this, kGranule, kSmallRange),
-      large_(backend, device, *this, kLargeGranule, kLargeRange) {}
+      large_(backend, device, *this, kLargeGranule, kLargeRange),
+      apart_(backend) {}
 
 Pool::~Pool() = default;
 
@@ -62,10 +68,10 @@ void Pool::close_lane(Lane& lane) {
   closed_lanes_.push_back(&lane);
 }
 
-BufferPtr Pool::allocate(Lane& lane, size_t bytes, AllocFlags flags) {
+BufferPtr Pool::allocate(Lane& lane, size_t bytes, AllocFlags flags, size_t padding) {
   if (flags.deterministic) [[unlikely]]
     set_deterministic();
-  unsigned size_class = bytes <= kLargestBytes ? class_for(bytes) : kSizeClasses;
+  unsigned size_class = bytes <= kLargestBytes - padding ? class_for(bytes + padding) : kSizeClasses;
   Block* block = nullptr;
   if (size_class < kSizeClasses && limit_.load(std::memory_order_relaxed) == 0) [[likely]] {
     block = lane.take(size_class, !deterministic_.load(std::memory_order_relaxed));
@@ -78,6 +84,31 @@ BufferPtr Pool::allocate(Lane& lane, size_t bytes, AllocFlags flags) {
   if (watched_) [[unlikely]]
     block->set_life(1 + lives_.fetch_add(1, std::memory_order_relaxed));
   return BufferPtr::adopt_new(block);
+}
+
+BufferPtr Pool::allocate_apart(Lane& lane, size_t bytes) {
+  std::string message;
+  for (int round = 0; round < 2; ++round) {
+    Frontier queued;
+    {
+      std::lock_guard guard(ordering_lock());
+      char* data = fits(bytes) ? apart_.take(bytes) : nullptr;
+      if (data != nullptr) {
+        auto release = [this, data] {
+          std::lock_guard guard(ordering_lock());
+          apart_.give(data);
+        };
+        return wrap(data, bytes, release, ReleaseOn::AnyThread);
+      }
+      for (auto& each : lanes_) queued.add({&each->axis(), each->axis().submitted.load()});
+      message = out_of_memory(lane, bytes, {});
+    }
+    // What waits for queued work may make room.
+    if (backend_.running_here() == nullptr) {
+      for (const Point& point : queued) point.axis->wait(point.epoch);
+    }
+  }
+  throw Error(ErrorKind::OutOfMemory, message);
 }
 
 Block* Pool::allocate_slow(Lane& lane, unsigned size_class, size_t bytes, AllocFlags flags) {
@@ -162,10 +193,21 @@ Block* Pool::grow(Lane& lane, size_t bytes, const Heap::Usable& usable) {
   Heap& heap = heap_for(bytes);
   size_t limit = limit_.load(std::memory_order_relaxed);
   if (limit != 0 && small_.committed() + large_.committed() + heap.growth(bytes) > limit) return nullptr;
+  move_idle_pages(heap.growth(bytes));
   Block* block = heap.grow(bytes, usable);
   ++counts_.system_calls;
   if (block) ++counts_.fresh;
   return block;
+}
+
+// Before growing: pages that are no use where they lie, in blocks too small for what is asked or in the other heap, are given back for those about to be taken.
+void Pool::move_idle_pages(size_t bytes) {
+  if (deterministic_.load(std::memory_order_relaxed)) return;  // when work is done decides what is idle
+  const size_t small = small_.idle(), large = large_.idle();
+  if ((small + large) * kIdleShare < small_.committed() + large_.committed()) return;
+  ++counts_.system_calls;
+  const size_t given = (small > large ? small_ : large_).trim(bytes);
+  if (given < bytes) (small > large ? large_ : small_).trim(bytes - given);
 }
 
 // Takes the free block with least work before it, and makes the stream wait for that work.
@@ -174,7 +216,7 @@ Block* Pool::take_ahead(Lane& lane, size_t bytes) {
   uint64_t best_work = 0;
   heap_for(bytes).take(bytes, [&](const Block& block) {
     uint64_t work = outstanding(block.death());
-    if (best == nullptr || work < best_work) best = &block, best_work = work;
+    if (work != kNever && (best == nullptr || work < best_work)) best = &block, best_work = work;
     return false;
   });
   if (best == nullptr || lane.queue() == nullptr) return nullptr;
@@ -196,7 +238,8 @@ Frontier Pool::worth_waiting_for(size_t bytes) {
   std::vector<std::pair<uint64_t, const Block*>> pending;
   auto add = [&](Block& block) {
     if (block.state() != BlockState::Free) return;
-    if (uint64_t work = outstanding(block.death())) pending.emplace_back(work, &block);
+    uint64_t work = outstanding(block.death());
+    if (work != 0 && work != kNever) pending.emplace_back(work, &block);
   };
   small_.each(add);
   large_.each(add);
@@ -233,6 +276,8 @@ BufferPtr Pool::wrap(void* data, size_t bytes, std::function<void()> release, Re
   block->release_apart = where == ReleaseOn::OwnThread;
   block->start_life(bytes, Point{});
   block->set_state(BlockState::Wrapped);
+  live_.add(static_cast<int64_t>(bytes));
+  adopted_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   if (watched_) block->set_life(1 + lives_.fetch_add(1, std::memory_order_relaxed));
   return BufferPtr(block.release());
 }
@@ -241,14 +286,14 @@ void Pool::recycle(Block* block) {
   if (block->state() == BlockState::Wrapped) return block->pool->release(block);
   apply_foreign_rule(*block);
   Pool& pool = *block->pool;
-  if (pool.hooks_.poison || pool.hooks_.quarantine != 0) [[unlikely]]
+  if (pool.hooks_.freed || pool.hooks_.quarantine != 0) [[unlikely]]
     return pool.give_back_watched(block);
   block->lane->give(block);
 }
 
 // In the debug modes: fills the block, and keeps it from reuse until enough others have been freed.
 void Pool::give_back_watched(Block* block) {
-  if (hooks_.poison) hooks_.poison(*block);
+  if (hooks_.freed) hooks_.freed(*block);
   if (hooks_.quarantine != 0) {
     std::lock_guard guard(quarantine_lock_);
     quarantine_.push_back(block);
@@ -267,6 +312,8 @@ void Pool::empty_quarantine() {
 
 void Pool::release(Block* block) {
   std::unique_ptr<Block> owner(block);
+  live_.add(-static_cast<int64_t>(block->bytes));
+  adopted_.fetch_sub(static_cast<int64_t>(block->bytes), std::memory_order_relaxed);
   if (!*block->release) return;
   auto call = [this, release = std::move(*block->release)] {
     try {
@@ -314,7 +361,8 @@ MemoryInfo Pool::measure() {
   };
   small_.each(add);
   large_.each(add);
-  info.live = static_cast<size_t>(std::max<int64_t>(0, live_.now.load())) - quarantined;
+  info.adopted = static_cast<size_t>(std::max<int64_t>(0, adopted_.load()));
+  info.live = static_cast<size_t>(std::max<int64_t>(0, live_.now.load() - static_cast<int64_t>(quarantined + info.adopted)));
   info.pending += quarantined;
   info.peak_live = static_cast<size_t>(std::max<int64_t>(0, live_.peak.load()));
   info.reserved = small_.committed() + large_.committed();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/device.h"
+#include "runtime/guarded_memory.h"
 #include "runtime/heap.h"
 #include "runtime/lane.h"
 
@@ -19,8 +20,8 @@ class Pool {
   struct Hooks {
     // Gets the release function of wrapped memory that queued work still uses: has to call it once `after` has completed.
     std::function<void(const Frontier& after, std::function<void()> release)> release_later;
-    // Called with each freed block, to fill it; may be empty.
-    std::function<void(Block&)> poison;
+    // Called with each freed block, to look at it or fill it; may be empty.
+    std::function<void(Block&)> freed;
     // So many freed blocks are kept from reuse.
     uint64_t quarantine = 0;
   };
@@ -35,7 +36,10 @@ class Pool {
   void close_lane(Lane& lane);
   // Memory for `lane`'s stream: from the lane, from the heaps, from the system, from work that the stream is made to wait for, and after all else from
   // what the host waits for. Throws Error(OutOfMemory).
-  BufferPtr allocate(Lane& lane, size_t bytes, AllocFlags flags);
+  // `padding`: so many bytes more behind the buffer.
+  BufferPtr allocate(Lane& lane, size_t bytes, AllocFlags flags, size_t padding = 0);
+  // The same on pages of the buffer's own, which lose their memory when nothing uses it any more. No stream has used it before.
+  BufferPtr allocate_apart(Lane& lane, size_t bytes);
   BufferPtr wrap(void* data, size_t bytes, std::function<void()> release, ReleaseOn where);
   // Takes back a buffer whose last reference is gone.
   static void recycle(Block* block);
@@ -61,6 +65,7 @@ class Pool {
   Block* search(Lane& lane, unsigned size_class, AllocFlags flags);
   Block* take_free(Lane& lane, size_t bytes, const Heap::Usable& usable);
   Block* grow(Lane& lane, size_t bytes, const Heap::Usable& usable);
+  void move_idle_pages(size_t bytes);
   Block* take_ahead(Lane& lane, size_t bytes);
   Frontier worth_waiting_for(size_t bytes);
   void flush(Lane& lane);
@@ -82,6 +87,7 @@ class Pool {
   LiveBytes live_;
   std::atomic<size_t> limit_{0};
   std::atomic<bool> deterministic_{false};
+  std::atomic<int64_t> adopted_{0};
   std::atomic<uint64_t> failed_releases_{0};
   std::atomic<uint64_t> lives_{0};
   std::mutex relief_lock_;
@@ -93,6 +99,7 @@ class Pool {
   std::deque<Block*> quarantine_;
   MemoryCounts counts_;  // but for what the lanes count; under the ordering lock
   Heap small_, large_;
+  ApartPages apart_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<Lane*> closed_lanes_;
 };

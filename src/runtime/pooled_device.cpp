@@ -7,11 +7,12 @@
 
 #include "runtime/race_checker.h"
 #include "runtime/rules.h"
+#include "support/error.h"
 
 namespace thalweg::runtime {
 
 DeviceStream::DeviceStream(PooledDevice& device, std::string name, const MakeQueue& make_queue)
-    : device_(device), pool_(*device.pool_), axis_(open_axis(std::move(name), *device.backend_)) {
+    : device_(device), pool_(*device.pool_), guarded_(device.modes_.redzone || device.modes_.unmap), axis_(open_axis(std::move(name), *device.backend_)) {
   try {
     queue_ = make_queue(axis_);
   } catch (...) {
@@ -36,6 +37,18 @@ DeviceStream::~DeviceStream() {
 }
 
 Device& DeviceStream::device() const { return device_; }
+
+BufferPtr DeviceStream::allocate_guarded(size_t bytes, AllocFlags flags) {
+  if (device_.modes_.unmap) return pool_.allocate_apart(*lane_, bytes);
+  BufferPtr buffer = pool_.allocate(*lane_, bytes, flags, kGuardBytes);
+  auto& block = static_cast<Block&>(*buffer);
+  // On the stream, since the memory may still be in use before it; a use of the buffer, so that the guard is not looked at earlier.
+  submit_after({}, "guard", [backend = device_.backend_.get(), guard = block.base() + bytes, size = block.bytes - bytes](void* native) {
+    backend->fill(native, guard, kGuardPattern, size);
+  });
+  buffer->add_use(axis_);
+  return buffer;
+}
 
 void DeviceStream::synchronize() { axis_.wait(axis_.submitted.load()); }
 
@@ -114,7 +127,13 @@ PooledDevice::PooledDevice(std::unique_ptr<Backend> backend, std::string name, i
   hooks.release_later = [this](const Frontier& after, std::function<void()> release) {
     release_->submit_after(after, "release", [release = std::move(release)](void*) { release(); });
   };
-  if (modes_.poison) hooks.poison = [this](Block& block) { poison(block); };
+  THALWEG_CHECK(!modes_.redzone || backend_->is_host_memory(), Invalid, "the debug mode redzone works on host memory; use unmap on ", name_);
+  if (modes_.poison || modes_.redzone) {
+    hooks.freed = [this](Block& block) {
+      if (modes_.redzone && !modes_.unmap) check_guard(block);
+      if (modes_.poison) poison(block);
+    };
+  }
   hooks.quarantine = modes_.quarantine;
   pool_ = std::make_unique<Pool>(*backend_, *this, std::move(hooks));
   if (modes_.deterministic) pool_->set_deterministic();
@@ -147,6 +166,15 @@ void PooledDevice::synchronize() {
     for (Axis* axis : axes_) all.add({axis, axis->submitted.load()});
   }
   for (const Point& point : all) point.axis->wait(point.epoch);
+}
+
+// Looks at the guard of a freed block once nothing uses it; the look then is the last use.
+void PooledDevice::check_guard(Block& block) {
+  auto look = [this, guard = reinterpret_cast<unsigned char*>(block.base() + block.size()), size = block.bytes - block.size(), label = block.label(),
+               bytes = block.size()](void*) { guards_.check(guard, size, label, bytes); };
+  Frontier death;
+  death.add(release_->submit_after(block.death(), "guard check", look));
+  block.set_death(death);
 }
 
 // Fills a freed block once nothing uses it; the fill then is the last use.

@@ -25,7 +25,11 @@ class DeviceStream final : public Stream {
   ~DeviceStream() override;
 
   Device& device() const override;
-  BufferPtr allocate(size_t bytes, AllocFlags flags) override { return pool_.allocate(*lane_, bytes, flags); }
+  BufferPtr allocate(size_t bytes, AllocFlags flags) override {
+    if (guarded_) [[unlikely]]
+      return allocate_guarded(bytes, flags);
+    return pool_.allocate(*lane_, bytes, flags);
+  }
   void synchronize() override;
   std::exception_ptr take_error() override { return axis_.take_error(); }
   // Puts `work` on the stream after `waits`, without buffers; returns its point.
@@ -42,9 +46,11 @@ class DeviceStream final : public Stream {
  private:
   void pace();
   void delay();
+  BufferPtr allocate_guarded(size_t bytes, AllocFlags flags);
 
   PooledDevice& device_;
   Pool& pool_;
+  const bool guarded_;  // by a debug mode
   Axis& axis_;
   std::unique_ptr<Queue> queue_;
   Lane* lane_;
@@ -82,12 +88,15 @@ class PooledDevice final : public Device {
   // How many submissions of a stream may be under way before the next one waits for half of them.
   void set_run_ahead(uint64_t submissions) { run_ahead_.store(submissions); }
   uint64_t run_ahead() const { return run_ahead_.load(std::memory_order_relaxed); }
+  // What the debug mode `redzone` has found.
+  std::vector<std::string> guard_reports() const { return guards_.reports(); }
   // The timelines of this device's streams. Under the ordering lock.
   const std::vector<Axis*>& axes() const { return axes_; }
 
  private:
   friend class DeviceStream;
   void poison(Block& block);
+  void check_guard(Block& block);
 
   std::unique_ptr<Backend> backend_;
   const std::string name_;
@@ -95,6 +104,7 @@ class PooledDevice final : public Device {
   const DebugModes modes_;
   std::mt19937_64 delays_;  // under the ordering lock
   std::atomic<uint64_t> run_ahead_{4096};
+  GuardLog guards_;
   std::unique_ptr<Pool> pool_;
   std::vector<Axis*> axes_;  // of open streams; under the ordering lock
   // The third runs release functions of wrapped memory, on the host, once its users have finished; the last one, made in debug modes, fills freed memory.

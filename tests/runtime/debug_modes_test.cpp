@@ -9,12 +9,12 @@ namespace thalweg::runtime {
 namespace {
 
 TEST(DebugModesTest, ReadsEveryMode) {
-  DebugModes modes = parse_debug_modes("sync,race,poison,quarantine=100,delay=7,deterministic");
-  EXPECT_TRUE(modes.sync && modes.race && modes.poison && modes.deterministic);
+  DebugModes modes = parse_debug_modes("sync,race,poison,redzone,unmap,quarantine=100,delay=7,deterministic");
+  EXPECT_TRUE(modes.sync && modes.race && modes.poison && modes.redzone && modes.unmap && modes.deterministic);
   EXPECT_EQ(modes.quarantine, 100u);
   EXPECT_EQ(modes.delay, 7u);
   DebugModes none = parse_debug_modes(",");
-  EXPECT_FALSE(none.sync || none.race || none.poison || none.deterministic || none.quarantine || none.delay);
+  EXPECT_FALSE(none.sync || none.race || none.poison || none.redzone || none.unmap || none.deterministic || none.quarantine || none.delay);
 }
 
 TEST(DebugModesTest, RefusesTheRest) {

@@ -201,16 +201,21 @@ def fork_rng(device: Any = None, enabled: bool = True) -> Iterator[None]:
 
 
 def get_memory_info(device: Any = None) -> dict[str, int]:
-    """Bytes: bytes_used, bytes_limit and peak_bytes_used; and, for older scripts, kb_total and kb_free. Without a limit the machine's memory is the limit."""
+    """Bytes: bytes_used, bytes_limit and peak_bytes_used; for older scripts kb_total and kb_free; and what `thalweg.memory_info` tells.
+
+    Used are the bytes of live tensors, on memory of ours or adopted from others. Without a limit the machine's memory is the limit.
+    """
     device_module._check(device)
     info = _C.memory_info()
     limit = info["limit"] or _machine_memory()
+    used = info["live"] + info["adopted"]
     return {
-        "bytes_used": info["live"],
+        **info,
+        "bytes_used": used,
         "bytes_limit": limit,
         "peak_bytes_used": info["peak_live"],
         "kb_total": limit // 1024,
-        "kb_free": max(limit - info["live"] - info["pending"], 0) // 1024,
+        "kb_free": max(limit - used - info["pending"], 0) // 1024,
     }
 
 

@@ -19,7 +19,8 @@
 namespace thalweg::runtime::cpu {
 namespace {
 
-constexpr size_t kPage = size_t{2} << 20;  // a huge page
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kSmallPage = 4096;
 constexpr auto kExitPatience = std::chrono::seconds(5);
 
 // The memory that this process may have: the machine's, or its control group's.
@@ -32,18 +33,21 @@ size_t physical_bytes() {
 
 class CpuBackend final : public Backend {
  public:
+  // `page`: the unit of memory; below a huge page only where pages are to be told apart.
+  explicit CpuBackend(size_t page) : page_(page) {}
+
   std::unique_ptr<Queue> make_queue(Axis& axis) override { return std::make_unique<ThreadQueue>(axis); }
   const Axis* running_here() const override { return ThreadQueue::running_here(); }
-  size_t page_bytes() const override { return kPage; }
+  size_t page_bytes() const override { return page_; }
 
   char* reserve(size_t& bytes) override {
-    for (; bytes >= kPage; bytes /= 2) {
-      void* range = mmap(nullptr, bytes + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    for (; bytes >= page_; bytes /= 2) {
+      void* range = mmap(nullptr, bytes + page_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (range == MAP_FAILED) continue;
-      auto address = reinterpret_cast<uintptr_t>(range), aligned = (address + kPage - 1) / kPage * kPage;
+      auto address = reinterpret_cast<uintptr_t>(range), aligned = (address + page_ - 1) / page_ * page_;
       if (size_t before = aligned - address) munmap(range, before);
-      if (size_t after = address + kPage - aligned) munmap(reinterpret_cast<void*>(aligned + bytes), after);
-      madvise(reinterpret_cast<void*>(aligned), bytes, MADV_HUGEPAGE);
+      if (size_t after = address + page_ - aligned) munmap(reinterpret_cast<void*>(aligned + bytes), after);
+      if (page_ == kHugePage) madvise(reinterpret_cast<void*>(aligned), bytes, MADV_HUGEPAGE);
       return reinterpret_cast<char*>(aligned);
     }
     return nullptr;
@@ -61,6 +65,7 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  const size_t page_;
   const size_t physical_ = physical_bytes();
   size_t committed_ = 0;  // under the ordering lock
 };
@@ -120,14 +125,15 @@ void at_exit() {
 }
 
 // Makes a device that fork and exit know.
-PooledDevice* make_listed(int ordinal) {
+PooledDevice* make_listed(int ordinal, const DebugModes& modes) {
   static const bool handlers = [] {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     std::atexit(at_exit);
     return true;
   }();
   (void)handlers;
-  auto* device = new PooledDevice(std::make_unique<CpuBackend>(), "CPU:" + std::to_string(ordinal), ordinal, debug_modes_of_environment());
+  auto backend = std::make_unique<CpuBackend>(modes.unmap ? kSmallPage : kHugePage);
+  auto* device = new PooledDevice(std::move(backend), "CPU:" + std::to_string(ordinal), ordinal, modes);
   std::lock_guard guard(ordering_lock());
   devices().push_back(device);
   return device;
@@ -147,10 +153,12 @@ struct Unlist {
 }  // namespace
 
 Device& device() {
-  static Device& instance = *make_listed(0);
+  static Device& instance = *make_listed(0, debug_modes_of_environment());
   return instance;
 }
 
-std::shared_ptr<Device> make_device(int ordinal) { return {make_listed(ordinal), Unlist{}}; }
+std::shared_ptr<Device> make_device(int ordinal) { return make_device(ordinal, debug_modes_of_environment()); }
+
+std::shared_ptr<Device> make_device(int ordinal, const DebugModes& modes) { return {make_listed(ordinal, modes), Unlist{}}; }
 
 }  // namespace thalweg::runtime::cpu

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "runtime/debug_modes.h"
 #include "runtime/device.h"
 
 namespace thalweg::runtime::cpu {
@@ -12,5 +13,7 @@ Device& device();
 
 // Another CPU device, with memory and streams of its own: for tests and tools. All its buffers must be gone before it ends.
 std::shared_ptr<Device> make_device(int ordinal);
+// The same with debug modes other than those of the environment.
+std::shared_ptr<Device> make_device(int ordinal, const DebugModes& modes);
 
 }  // namespace thalweg::runtime::cpu

@@ -218,5 +218,33 @@ TEST(CpuDeviceTest, IdleStreamsUseNoProcessor) {
   EXPECT_LT(cpu_seconds() - before, 0.05);
 }
 
+// Debug mode unmap: touching a buffer that is gone, or beyond one that lives, is a fault.
+TEST(CpuDeviceDeathTest, UnmappedMemoryFaults) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto fresh = [] { return make_device(1, {.unmap = true}); };
+  {
+    auto device = fresh();
+    BufferPtr kept = device->compute_stream().allocate(100'000);
+    std::memset(kept->data(), 1, kept->size());
+  }
+  auto touch_gone = [&] {
+    auto device = fresh();
+    char* address;
+    {
+      BufferPtr gone = device->compute_stream().allocate(100'000);
+      address = static_cast<char*>(gone->data());
+      std::memset(address, 1, gone->size());
+    }
+    *static_cast<volatile char*>(address) = 2;
+  };
+  auto touch_beyond = [&] {
+    auto device = fresh();
+    BufferPtr buffer = device->compute_stream().allocate(4096);
+    static_cast<volatile char*>(buffer->data())[4096] = 2;
+  };
+  EXPECT_DEATH(touch_gone(), "");
+  EXPECT_DEATH(touch_beyond(), "");
+}
+
 }  // namespace
 }  // namespace thalweg::runtime::cpu
