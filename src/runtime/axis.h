@@ -33,6 +33,7 @@ class Axis {
   std::atomic<Backend*> backend{nullptr};  // of that stream; null while closed
   std::atomic<uint64_t> submitted{0};      // epochs given out; written under the ordering lock
   Gate done;                               // epochs completed
+  std::atomic<bool> held_up{false};        // somebody else keeps its stream from taking work, for who knows how long: nothing of ours may wait for it
   uint64_t opened_after = 0;               // epochs of earlier timelines of the slot, which completed before it was closed; guarded by the ordering lock
 
   // True when `point` is past for all work that this axis gets from now on, whatever has completed. Under the ordering lock.

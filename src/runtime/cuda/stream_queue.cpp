@@ -116,6 +116,11 @@ bool StreamCore::has_tasks() {
   return !tasks_.empty();
 }
 
+bool StreamCore::has_only_marks() {
+  std::lock_guard guard(tasks_lock_);
+  return std::none_of(tasks_.begin(), tasks_.end(), [](const Task& task) { return static_cast<bool>(task.work); });
+}
+
 // What work submits is issued after that work, when no stream is held: it may be ordered after anything that was submitted before it, also by others.
 void StreamCore::issue() {
   if (is_forked()) return lose_forked();
@@ -136,6 +141,7 @@ void StreamCore::issue_now() {
     std::unique_lock guard(issuing_, std::try_to_lock);
     if (!guard.owns_lock()) return;  // whoever holds it looks at the tasks again after letting go
     drain(~uint64_t{0});
+    if (axis_.held_up.load()) return;  // poll() tries again
   }
 }
 
@@ -147,7 +153,9 @@ bool StreamCore::issue_upto(uint64_t epoch) {
     std::unique_lock guard(issuing_, std::try_to_lock);
     if (guard.owns_lock()) {
       drain(epoch);
+      bool held_up = axis_.held_up.load();
       guard.unlock();
+      THALWEG_CHECK(!held_up, Device, "the stream ", axis_.name, " is capturing a graph, so that nothing can wait for it now: do this after the capture");
       if (has_tasks()) issue();
     } else if (round < 64) {
       spin_pause();
@@ -162,6 +170,9 @@ bool StreamCore::issue_upto(uint64_t epoch) {
 void StreamCore::drain(uint64_t upto) {
   Hold hold(*this);
   ContextScope scope(events_->context());
+  // An event recorded on a stream that is capturing would become part of the graph.
+  if (shared_) axis_.held_up.store(is_capturing());
+  if (axis_.held_up.load()) return;
   for (;;) {
     Task task;
     {
@@ -238,7 +249,9 @@ void StreamCore::wait(uint64_t epoch) {
 }
 
 void StreamCore::poll() {
-  if (is_forked() || axis_.done.value() == issued_.value()) return;
+  if (is_forked()) return;
+  if (axis_.held_up.load() && has_only_marks()) issue();
+  if (axis_.done.value() == issued_.value()) return;
   ContextScope scope(events_->context());
   CaptureExempt exempt;
   std::lock_guard guard(retire_lock());
@@ -263,7 +276,7 @@ bool StreamCore::is_capturing() const {
 }
 
 void StreamCore::mark() {
-  if (!shared_ || is_forked() || is_capturing()) return;
+  if (!shared_ || is_forked()) return;
   {
     std::lock_guard guard(ordering_lock());
     Task task;

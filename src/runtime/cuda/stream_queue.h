@@ -55,7 +55,8 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
   void poll();
   // The same for all streams of one context.
   static void poll_all(const EventPool& events);
-  // For a stream that others use: gives it an epoch behind all that is on it now, unless it is capturing a graph. Without the ordering lock.
+  // For a stream that others use: gives it an epoch behind all that is on it now; while it is capturing a graph, one that completes after the
+  // capture. Without the ordering lock.
   void mark();
   // True while the stream is capturing a graph.
   bool is_capturing() const;
@@ -77,6 +78,7 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
 
   bool is_held_here() const;
   bool has_tasks();
+  bool has_only_marks();
   void issue_now();
   // Makes sure that `epoch` is issued; false when this thread itself is in the middle of issuing the stream below it.
   bool issue_upto(uint64_t epoch);

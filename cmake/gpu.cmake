@@ -1,0 +1,17 @@
+# Programs for machines with GPUs; everything builds without CUDA. See tools/gpu_test.
+add_executable(seed_race EXCLUDE_FROM_ALL bench/seed_race.cpp)
+target_include_directories(seed_race PRIVATE ${CMAKE_SOURCE_DIR})
+target_link_libraries(seed_race PRIVATE libs_cuda)
+
+add_executable(cuda_memory_bench EXCLUDE_FROM_ALL bench/cuda_memory_bench.cpp)
+target_include_directories(cuda_memory_bench PRIVATE ${CMAKE_SOURCE_DIR})
+target_link_libraries(cuda_memory_bench PRIVATE runtime_cuda)
+
+# What tests/python/gpu calls: our memory beside PyTorch's, without the torch device. Needs the headers of THALWEG_PYTHON's torch.
+if(THALWEG_GPU_PYTHON)
+  execute_process(COMMAND ${THALWEG_GPU_PYTHON} -c "import torch, pathlib; print(pathlib.Path(torch.__file__).parent / 'include')"
+    OUTPUT_VARIABLE _torch_include OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  add_library(budget_library SHARED EXCLUDE_FROM_ALL tests/python/gpu/budget_library.cpp src/aten/memory_budget.cpp)
+  target_include_directories(budget_library SYSTEM PRIVATE ${_torch_include})
+  target_link_libraries(budget_library PRIVATE runtime_cuda)
+endif()
