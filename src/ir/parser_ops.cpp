@@ -82,6 +82,7 @@ void Parser::generic_op(Draft& draft) {
     lexer_.fail(token.begin, "unknown op: " + std::string(token.text) + ", expected one of StableHLO, CHLO or func");
   if (code) draft.code = *code;
   generic_properties(draft);
+  if (!code && !draft.regions.empty()) lexer_.fail(token.begin, "op has regions: " + std::string(token.text) + ", expected a CHLO op, which has none");
   lexer_.expect(':');
   const FunctionType types = function_type();
   check_operands(draft, types.operands);
