@@ -6,6 +6,7 @@
 
 #include "codegen/expression.h"
 #include "codegen/scalar_text.h"
+#include "codegen/scanning.h"
 #include "codegen/scatter.h"
 #include "codegen/sorting.h"
 #include "compiler/interpreted.h"
@@ -289,6 +290,7 @@ bool is_check(const ir::Op& op) {
 
 std::optional<std::vector<const ir::Value*>> heavy_operands(const ir::Op& op, const HeavyContext& context) {
   if (auto product = context.products->find(&op); product != context.products->end()) return {{product->second.lhs, product->second.rhs}};
+  if (codegen::is_scan(op)) return {{op.operand(0), op.operand(1)}};
   if (codegen::is_pullable(op) || codegen::is_contraction(op)) return {};
   if (op.code == OpCode::Reduce) {
     bool kernels = true;
@@ -301,6 +303,7 @@ std::optional<std::vector<const ir::Value*>> heavy_operands(const ir::Op& op, co
 void add_heavy_steps(const ir::Op& op, const HeavyContext& context, std::vector<Step>& steps) {
   if (auto product = context.products->find(&op); product != context.products->end()) return add_product(product->second, op, steps);
   if (codegen::is_scatter(op)) return add_scatter(op, context, steps);
+  if (codegen::is_scan(op)) return add_part(codegen::write_scan(op), context, steps);
   if (codegen::is_sort(op)) return add_part(codegen::write_sort(op), context, steps);
   if (is_check(op)) return add_check(op, steps);
   if (op.code == OpCode::CustomCall && known_custom_call(op)) return add_opaque(op, steps);

@@ -120,6 +120,22 @@ Replacement batch_norm_grad(const Writer& w) {  // x, scale, mean, variance, dy 
 
 Replacement square(const Writer& w) { return {w.b.binary(OpCode::Multiply, w.op.operands[0], w.op.operands[0])}; }
 
+// The k largest of each row of the last dim and their places, in IEEE's total order; the earlier of equal ones first.
+Replacement top_k(const Writer& w) {
+  Value* x = w.op.operands[0];
+  const int64_t last = x->type.rank() - 1;
+  Value* places = w.b.iota(ir::tensor(w.op.result(1)->type.dtype, x->type.dims), last);
+  const auto sorted = w.b.sort({x, places}, last, true, [](Builder& b, std::vector<Value*> pair) {
+    Value* greater = b.compare(ir::Comparison::GT, pair[0], pair[1]);
+    if (ir::is_float(pair[0]->type.dtype)) greater->def->attrs.set("compare_type", ir::EnumWord{"comparison_type", "TOTALORDER"});
+    return greater;
+  });
+  const Dims start(x->type.dims.size(), 0), steps(x->type.dims.size(), 1);
+  Replacement results;
+  for (size_t i = 0; i < 2; ++i) results.push_back(w.b.slice(sorted[i], start, w.op.result(i)->type.dims, steps));
+  return results;
+}
+
 // A statement about sharding: on one device its result is its operand.
 Replacement pass_through(const Writer& w) { return {w.op.operands[0]}; }
 
@@ -130,8 +146,8 @@ bool is_sharding(std::string_view target) {
 const std::map<std::string_view, Decomposition>& by_name() {
   static const auto* table = [] {
     auto* all = new std::map<std::string_view, Decomposition>{
-        {"thalweg.softmax", softmax},       {"thalweg.log_softmax", log_softmax},         {"thalweg.gelu", gelu}, {"thalweg.gelu_grad", gelu_grad},
-        {"thalweg.layer_norm", layer_norm}, {"thalweg.layer_norm_grad", layer_norm_grad}, {"chlo.square", square}};
+        {"thalweg.softmax", softmax},       {"thalweg.log_softmax", log_softmax},         {"thalweg.gelu", gelu},  {"thalweg.gelu_grad", gelu_grad},
+        {"thalweg.layer_norm", layer_norm}, {"thalweg.layer_norm_grad", layer_norm_grad}, {"chlo.square", square}, {"chlo.top_k", top_k}};
     for (const Named& each : attention_composites()) all->emplace(each.name, each.write);
     for (const Named& each : training_composites()) all->emplace(each.name, each.write);
     return all;

@@ -24,6 +24,7 @@ namespace thalweg::passes {
 //   thalweg.adam                           parameter, gradient, average, square average, step, lr, beta1, beta2, weight decay, eps [, greatest square] →
 //                                          parameter, average, square average [, greatest square]; decoupled (weight decay as in AdamW)
 //   chlo.square                            x → y
+//   chlo.top_k                             x → values, places: the k largest of the last dim
 //
 // Calls that only state a sharding (sdy.sharding_constraint, Sharding …) become their operand.
 bool decompose(ir::Function& function, const ir::Module* module = nullptr);

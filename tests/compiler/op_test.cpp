@@ -318,6 +318,41 @@ TEST_F(OpTest, FourierTransformsAndTriangularSystemsByLibraries) {
   EXPECT_TRUE(compiler::compile(ir::clone(*function_), {})->info().opaque_names.empty());
 }
 
+TEST_F(OpTest, RunningTotalsInOnePass) {
+  V x = arg(DType::F32, {3, 200, 5}), n = indices(DType::S32, {70, 4}, -9, 9), init = arg(DType::F32, {});
+  auto total = [&](OpCode op, V v, V start, size_t dim, bool from_end) {
+    Dims window(v->type.dims.size(), 1), ones = window, low(window.size(), 0), high = low;
+    window[dim] = v->type.dims[dim];
+    (from_end ? high : low)[dim] = window[dim] - 1;
+    return b_.reduce_window(op, v, start, window, ones, low, high);
+  };
+  const V minus = b_.splat(ir::tensor(DType::F32, {}), -INFINITY);
+  // What starts at the beginning has the interpreter's bits, and integers have them in any order; sums of floats from the end do not.
+  const V zero = b_.splat(ir::tensor(DType::F32, {}), 0);
+  check({total(OpCode::Add, x, zero, 1, false), total(OpCode::Maximum, x, minus, 1, true), total(OpCode::Maximum, x, init, 1, false),
+         total(OpCode::Add, n, b_.splat(ir::tensor(DType::S32, {}), 0), 0, true),
+         total(OpCode::Multiply, n, b_.splat(ir::tensor(DType::S32, {}), 1), 0, false)});
+}
+
+TEST_F(OpTest, RunningTotalsFromTheEndOrFromANumber) {
+  V x = arg(DType::F32, {4, 100});
+  check({b_.reduce_window(OpCode::Add, x, b_.splat(ir::tensor(DType::F32, {}), 0), {1, 100}, {1, 1}, {0, 0}, {0, 99}),
+         b_.reduce_window(OpCode::Add, x, b_.splat(ir::tensor(DType::F32, {}), 3), {1, 100}, {1, 1}, {0, 99}, {0, 0})},
+        1e-5);
+}
+
+TEST_F(OpTest, LargestOfEachRow) {
+  V x = arg(DType::F32, {5, 40}), i = indices(DType::S32, {3, 33}, 0, 9);
+  set(inputs_[0], 7, NAN), set(inputs_[0], 8, INFINITY), set(inputs_[0], 50, -0.0), set(inputs_[0], 51, 0.0);
+  std::vector<V> results;
+  for (V v : {x, i}) {
+    const int64_t rows = v->type.dims[0];
+    for (V value : b_.composite("chlo.top_k", {v}, {ir::tensor(v->type.dtype, {rows, 6}), ir::tensor(DType::S32, {rows, 6})})) results.push_back(value);
+  }
+  check(results);
+  EXPECT_TRUE(compiler::compile(ir::clone(*function_), {})->info().opaque_names.empty());
+}
+
 TEST_F(OpTest, SortAndControlFlow) {
   V x = arg(DType::F32, {4, 23}), i = b_.iota(ir::tensor(DType::S32, {4, 23}), 1);
   auto sorted = b_.sort({x, i}, 1, true, [](ir::Builder& b, std::vector<V> a) { return b.compare(ir::Comparison::LT, a[0], a[1]); });

@@ -1,0 +1,14 @@
+// Kernels of cumulative windows: reduce_window whose window reaches from each element to the beginning (or to the end) of its row.
+#pragma once
+
+#include "codegen/nest.h"
+
+namespace thalweg::codegen {
+
+// True for a reduce_window of one operand, over one dim of more than 32 elements, that is a running total of an associative op.
+bool is_scan(const ir::Op& op);
+// The kernel, one pass over the data. Args: operand, result, and the initial value unless it is a constant. Totals from the beginning have the bits that window
+// after window would have; those to the end are summed from the end.
+NestCode write_scan(const ir::Op& op);
+
+}  // namespace thalweg::codegen
