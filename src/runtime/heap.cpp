@@ -144,10 +144,12 @@ Block* Heap::find(size_t bytes, const Usable& usable) const {
     uint64_t bits = occupied_[word];
     if (word == class_within(bytes) / 64) bits &= ~uint64_t{0} << (class_within(bytes) % 64);
     for (; bits != 0; bits &= bits - 1) {
+      Block* best = nullptr;
       int looks = 0;
       for (Block* block = bins_[word * 64 + std::countr_zero(bits)]; block && looks < kLooks; block = block->next, ++looks) {
-        if (block->bytes >= bytes && usable(*block)) return block;
+        if (block->bytes >= bytes && (best == nullptr || block->base() < best->base()) && usable(*block)) best = block;
       }
+      if (best) return best;
     }
   }
   return nullptr;
@@ -220,29 +222,46 @@ void Heap::set_unbacked(Block* block) {
   unbacked_[block->base()] = block;
 }
 
-size_t Heap::trim() {
+// The whole pages of a free block that no work uses any more: first and one past the last, as offsets into the range.
+std::pair<size_t, size_t> Heap::idle_pages(const Block* block) const {
+  if (block->state() != BlockState::Free || (!block->is_complete() && holds(Rule::TrimNeedsCompletion))) return {0, 0};
+  const size_t page = backend_.page_bytes(), offset = static_cast<size_t>(block->base() - range_);
+  const size_t begin = round_up(offset, page), end = (offset + block->bytes) / page * page;
+  return begin < end ? std::pair(begin, end) : std::pair<size_t, size_t>(0, 0);
+}
+
+size_t Heap::idle() const {
+  size_t bytes = 0;
+  for (const Block* block = first_; block; block = block->address_next) {
+    const auto [begin, end] = idle_pages(block);
+    bytes += end - begin;
+  }
+  return bytes;
+}
+
+size_t Heap::trim(size_t most) {
   consolidate();
-  size_t page = backend_.page_bytes(), given = 0;
-  for (Block* block = first_; block;) {
-    Block* next = block->address_next;
-    if (next && next->state() == BlockState::Unbacked) next = next->address_next;  // it may be joined below
-    if (block->state() == BlockState::Free && (block->is_complete() || !holds(Rule::TrimNeedsCompletion))) {
-      size_t offset = static_cast<size_t>(block->base() - range_);
-      size_t begin = round_up(offset, page), end = (offset + block->bytes) / page * page;
-      if (begin < end) {
-        backend_.decommit(range_ + begin, end - begin);
-        unlink(block);
-        Block* middle = block;
-        if (begin > offset) {
-          middle = cut(block, begin - offset);
-          link(block);
-        }
-        if (Block* tail = cut(middle, end - begin)) link(tail);
-        given += end - begin;
-        set_unbacked(middle);
-      }
+  std::vector<std::pair<size_t, Block*>> candidates;  // idle bytes; joining of pages without memory touches none of these blocks
+  for (Block* block = first_; block; block = block->address_next) {
+    if (const auto [begin, end] = idle_pages(block); begin < end) candidates.push_back({end - begin, block});
+  }
+  std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  size_t given = 0;
+  for (const auto& [idle, block] : candidates) {
+    if (given >= most) break;
+    auto [begin, end] = idle_pages(block);
+    end = std::min(end, begin + round_up(std::min(most - given, end - begin), backend_.page_bytes()));
+    backend_.decommit(range_ + begin, end - begin);
+    unlink(block);
+    Block* middle = block;
+    const size_t offset = static_cast<size_t>(block->base() - range_);
+    if (begin > offset) {
+      middle = cut(block, begin - offset);
+      link(block);
     }
-    block = next;
+    if (Block* tail = cut(middle, end - begin)) link(tail);
+    given += end - begin;
+    set_unbacked(middle);
   }
   committed_ -= given;
   return given;

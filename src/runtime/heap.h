@@ -33,8 +33,11 @@ class Heap {
   void give(Block* block);
   // Forgets frontiers that have completed and joins what can be joined.
   void consolidate();
-  // Gives free pages whose frontier is complete back to the system; returns the bytes.
-  size_t trim();
+  // Gives free pages whose frontier is complete back to the system, about `most` bytes of them, from the largest blocks, which leaves fewest pieces; returns
+  // the bytes.
+  size_t trim(size_t most = ~size_t{0});
+  // The bytes that trim() would give back.
+  size_t idle() const;
   // Calls `visit` for every block but the unbacked ones, by address.
   void each(const std::function<void(Block&)>& visit) const;
   size_t committed() const { return committed_; }
@@ -53,6 +56,7 @@ class Heap {
   void absorb_next(Block* block);
   void settle(Block* block);
   Block* find(size_t bytes, const Usable& usable) const;
+  std::pair<size_t, size_t> idle_pages(const Block* block) const;
 
   Backend& backend_;
   Device& device_;

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kSmallRange = size_t{64} << 30;  // addresses for blocks of kSmallBytes and less
 constexpr size_t kLargeRange = size_t{1} << 40;   // and for larger ones
 constexpr int kHostWaits = 3;                     // rounds of waiting for queued work before an allocation fails
-constexpr size_t kIdleShare = 64;                 // with more than 1/64 of the memory in idle pages, they are moved rather than more memory taken
+constexpr size_t kIdleShare = 256;                // with more than 1/256 of the memory in idle pages, they are moved rather than more memory taken
 constexpr auto kGatherTime = std::chrono::microseconds(200);
 
 constexpr uint64_t kNever = ~uint64_t{0};
