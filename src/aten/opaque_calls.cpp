@@ -163,14 +163,34 @@ void convolution(const std::string& text, Args in, Args out) {
   for (int i = 2; i < parts; ++i) wanted.add_(sums[i]);
 }
 
+// Shares rows of a product, or matrices of a batch, between our threads, for the same reason as convolutions.
 void matmul(const std::string& text, Args in, Args out) {
+  constexpr int64_t kRowsAPart = 64;  // fewer, and every thread's packing of the other operand is what the time goes to
   BelowAutograd guard;
+  take_over_thread_count();
   const Config config(text);
   at::Tensor a = tensor_over(in[0]), b = tensor_over(in[1]), result = tensor_over(out[0]);
   if (config.flag("transpose_a")) a = a.transpose(-2, -1);
   if (config.flag("transpose_b")) b = b.transpose(-2, -1);
-  at::matmul_out(result, a, b);
-  deliver(result, out[0]);
+  const int parts = libs::cpu::threads();
+  const bool matrix = a.dim() == 2 && b.dim() == 2 && result.size(0) >= kRowsAPart * parts;
+  const bool batch = a.dim() == 3 && b.dim() == 3 && a.size(0) == b.size(0) && a.size(0) >= parts;
+  if (parts < 2 || !OneThread::possible() || (!matrix && !batch)) {
+    at::matmul_out(result, a, b);
+    return deliver(result, out[0]);
+  }
+  libs::cpu::parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+    BelowAutograd part_guard;
+    const OneThread alone;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t unit = matrix ? 16 : 1, n = result.size(0) / unit, last = i + 1 == parts ? result.size(0) : n * (i + 1) / parts * unit;
+      const int64_t from = n * i / parts * unit, count = last - from;
+      at::Tensor part = result.narrow(0, from, count);
+      const void* place = part.data_ptr();
+      at::matmul_out(part, a.narrow(0, from, count), batch ? b.narrow(0, from, count) : b);
+      if (part.data_ptr() != place) result.narrow(0, from, count).copy_(part);
+    }
+  });
 }
 
 void aten_operation(const std::string& text, Args in, Args out) {

@@ -2,6 +2,7 @@
 #include "codegen/nest.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <unordered_map>
 
@@ -16,6 +17,7 @@ using ir::OpCode;
 
 constexpr int64_t kBlock = 4096;          // inner elements of a unit where the inner loop is cut
 constexpr int64_t kStackBytes = 1 << 16;  // of one row-local array
+constexpr int64_t kUnrolled = 4;          // turns of a loop that conditions ask for, written out
 constexpr int64_t kChunk = 4096;          // elements summed before they join the outer sum
 
 struct LoopVar {
@@ -37,6 +39,16 @@ struct Member {
 };
 
 std::string num(int64_t n) { return std::to_string(n); }
+
+// True when a condition in `body` asks for the variable, as where a row is put together from parts: known in each turn, it costs nothing inside of it.
+bool decides(const std::string& body, const std::string& variable) {
+  for (size_t at = body.find("if ("); at != std::string::npos; at = body.find("if (", at + 1)) {
+    const std::string condition = body.substr(at, body.find('\n', at) - at);
+    for (size_t found = condition.find(variable); found != std::string::npos; found = condition.find(variable, found + 1))
+      if (const size_t end = found + variable.size(); end == condition.size() || !std::isdigit(static_cast<unsigned char>(condition[end]))) return true;
+  }
+  return false;
+}
 
 class Writer {
  public:
@@ -390,6 +402,10 @@ std::string Writer::loops(const std::string& before, const std::string& after, b
     }
     std::string loop = "for (int64_t " + var.name + " = " + low + "; " + var.name + " < " + high + "; ++" + var.name + ") {\n" + body + "}\n";
     if (var.extent == 1 && !(last && blocked_)) loop = "{\n" + body + "}\n";
+    if (!last && var.extent <= kUnrolled && decides(body, var.name)) {
+      loop.clear();
+      for (int64_t i = 0; i < var.extent; ++i) loop += "{\nconst int64_t " + var.name + " = " + num(i) + ";\n" + body + "}\n";
+    }
     // Short rows that do not fill whole vectors are masked instead of finished one by one.
     const bool masked = var.extent < 512 && var.extent % 32 != 0;
     if (last && vectorise && var.extent >= 4)

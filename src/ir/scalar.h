@@ -698,7 +698,8 @@ inline float s_cbrt(float x) {
   }
   return x == 0 || !s_is_finite(x) ? x : __builtin_copysignf(static_cast<float>(t), x);
 }
-inline float s_atan2(float a, float b) { return THALWEG_LIBM(atan2f)(a, b); }
+// In double, as compilers fold it: their own atan2f of known numbers is not the library's.
+inline float s_atan2(float a, float b) { return static_cast<float>(THALWEG_LIBM(atan2)(static_cast<double>(a), static_cast<double>(b))); }
 
 // f64 functions -------------------------------------------------------------------------------------------------------
 

@@ -353,6 +353,21 @@ TEST_F(OpTest, LargestOfEachRow) {
   EXPECT_TRUE(compiler::compile(ir::clone(*function_), {})->info().opaque_names.empty());
 }
 
+TEST_F(OpTest, Atan2OfKnownNumbersHasTheBitsOfUnknownOnes) {
+  auto literal = std::make_shared<ir::Literal>(ir::tensor(DType::F32, {2, 7}));
+  const double values[] = {3.7168705, -0.14890182, -2.82462, -3.902375, -1.0, 7.1130244e-06, -3.8868732};
+  for (int64_t i = 0; i < 14; ++i) set(*literal, i, values[i % 7] * (i < 7 ? 1 : -0.3));
+  check({b_.binary(OpCode::Atan2, b_.constant(literal), b_.iota(literal->type, 1))});
+}
+
+TEST_F(OpTest, RowsPutTogetherFromParts) {
+  V q = arg(DType::F32, {6, 2, 37}), k = arg(DType::F32, {6, 2, 37}), v = arg(DType::F32, {6, 2, 37}), zero = b_.splat(ir::tensor(DType::F32, {}), 0);
+  auto part = [&](V x, int64_t at) { return b_.pad(b_.reshape(x, {6, 1, 2, 37}), zero, {0, at, 0, 0}, {0, 2 - at, 0, 0}, {0, 0, 0, 0}); };
+  V sum = b_.binary(OpCode::Add, b_.binary(OpCode::Add, part(q, 0), part(k, 1)), part(v, 2));
+  V joined = b_.concatenate({b_.reshape(k, {6, 1, 2, 37}), b_.reshape(q, {6, 1, 2, 37}), b_.reshape(v, {6, 1, 2, 37})}, 1);
+  check({sum, b_.unary(OpCode::Negate, joined)});
+}
+
 TEST_F(OpTest, SortAndControlFlow) {
   V x = arg(DType::F32, {4, 23}), i = b_.iota(ir::tensor(DType::S32, {4, 23}), 1);
   auto sorted = b_.sort({x, i}, 1, true, [](ir::Builder& b, std::vector<V> a) { return b.compare(ir::Comparison::LT, a[0], a[1]); });
