@@ -11,19 +11,21 @@ namespace {
 using at::Tensor;
 using MaybeTensor = std::optional<Tensor>;
 
-// The same in PyTorch's own operations, for tensors that are not traced.
-std::tuple<Tensor, Tensor> attention(const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& bias, bool causal, double scale) {
+Tensor scores_of(const Tensor& q, const Tensor& k, const MaybeTensor& bias, bool causal, double scale) {
   Tensor scores = at::matmul(q, k.transpose(-2, -1)).mul(scale);
   if (bias) scores = scores + *bias;
-  if (causal) scores = scores.masked_fill(at::ones_like(scores, at::kBool).triu(1), -INFINITY);
+  return causal ? scores.masked_fill(at::ones_like(scores, at::kBool).triu(1), -INFINITY) : scores;
+}
+
+// The same in PyTorch's own operations, for tensors that are not traced.
+std::tuple<Tensor, Tensor> attention(const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& bias, bool causal, double scale) {
+  const Tensor scores = scores_of(q, k, bias, causal, scale);
   return {at::matmul(at::_safe_softmax(scores, -1), v), at::logsumexp(scores, {-1})};
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> attention_grad(const Tensor& dy, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& y,
                                                           const Tensor& logsumexp, const MaybeTensor& bias, bool causal, double scale, bool bias_grad) {
-  Tensor scores = at::matmul(q, k.transpose(-2, -1)).mul(scale);
-  if (bias) scores = scores + *bias;
-  if (causal) scores = scores.masked_fill(at::ones_like(scores, at::kBool).triu(1), -INFINITY);
+  const Tensor scores = scores_of(q, k, bias, causal, scale);
   const Tensor row = logsumexp.unsqueeze(-1).to(scores.scalar_type());
   const Tensor p = (scores - row).exp().masked_fill(row == -INFINITY, 0);
   const Tensor ds = p * (at::matmul(dy, v.transpose(-2, -1)) - (dy * y).sum(-1, true));
