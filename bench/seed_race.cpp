@@ -136,7 +136,10 @@ struct Outcome {
 };
 
 // Under a limit of one block the two streams have to share it, so that the order is really needed; without, each finds its own.
-void tighten(Bench& bench, int run, size_t bytes) { bench.device->set_memory_limit(run % 2 ? bytes + bytes / 2 : 0); }
+void tighten(Bench& bench, int run, size_t bytes) {
+  bench.device->set_memory_limit(run % 2 ? bytes : 0);
+  if (run % 2) bench.device->trim();
+}
 
 Outcome copy_race(int runs, bool blind) {
   constexpr size_t kBytes = size_t{64} << 20;
@@ -146,7 +149,7 @@ Outcome copy_race(int runs, bool blind) {
   std::fill_n(reinterpret_cast<uint32_t*>(host.get()), kBytes / 4, 7);
   Outcome outcome;
   for (int run = 0; run < runs; ++run) {
-    if (!blind) tighten(bench, run, kBytes);
+    if (!blind) tighten(bench, run, kBytes + kBytes / 2);
     bench.reset(bench.compute());
     Memory temporary(bench.pool.get(), bench.compute(), kBytes);
     bench.fill(bench.compute(), temporary, 3);
@@ -178,7 +181,7 @@ Outcome export_race(int runs, bool blind) {
     BufferPtr counter = bench.compute().allocate(4);
     for (int run = 0; run < runs; ++run) {
       bench.reset(bench.compute());
-      if (!blind) tighten(bench, run, kBytes);
+      if (!blind) tighten(bench, run, kBytes + kBytes / 2);
       Memory tensor(bench.pool.get(), bench.compute(), kBytes);
       bench.fill(bench.compute(), tensor, 3);
       void* data = tensor.data();
@@ -231,7 +234,7 @@ Outcome nccl_race(int runs, bool blind) {
       Bench& bench = *benches[static_cast<size_t>(gpu)];
       auto collectives = bench.device->make_stream("collectives");
       for (int run = 0; run < runs; ++run) {
-        if (!blind) bench.device->set_memory_limit(run % 2 ? kBytes * 5 / 2 : 0);
+        if (!blind) tighten(bench, run, kBytes * 5 / 2);
         bench.reset(bench.compute());
         Memory sum(bench.pool.get(), *collectives, kBytes + 4096), gradient(bench.pool.get(), bench.compute(), kBytes);
         bench.fill(bench.compute(), gradient, static_cast<uint32_t>(gpu + 1));

@@ -21,8 +21,8 @@ enum class BlockState : uint8_t {
   Wrapped,   // memory of somebody else
 };
 
-// Owned by its heap, or by itself when wrapped. A heap's blocks cover its range without gaps.
-class Block final : public Buffer {
+// Owned by its heap, or by itself when wrapped. A heap's blocks cover its range without gaps. On cache lines of its own: threads use neighbours.
+class alignas(64) Block final : public Buffer {
  public:
   Block(Device& device, Pool& pool, Heap* heap) : Buffer(device, nullptr, 0), pool(&pool), heap(heap) {}
 

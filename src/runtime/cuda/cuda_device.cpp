@@ -15,7 +15,16 @@
 namespace thalweg::runtime::cuda {
 namespace {
 
-constexpr size_t kChunkPages = 16;  // of 2 MiB
+constexpr size_t kChunkPages = 16;                // of 2 MiB
+constexpr size_t kHeadroom = size_t{128} << 20;  // of the card that is left to others
+
+SystemMemory free_memory(Context context) {
+  ContextScope scope(context);
+  CaptureExempt exempt;
+  SystemMemory memory;
+  check(driver().memory_info(&memory.free, &memory.total), "read the free memory of a GPU");
+  return memory;
+}
 
 Properties read_properties(DeviceHandle device, int ordinal) {
   Properties all;
@@ -68,7 +77,7 @@ Gpu& gpu(int ordinal) {
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(Gpu& gpu, const DebugModes&) : gpu(gpu), events_(std::make_shared<EventPool>(gpu.context)), memory_(gpu.context, gpu.handle, kChunkPages) {}
+  CudaBackend(Gpu& gpu, const DebugModes& modes) : gpu(gpu), events_(std::make_shared<EventPool>(gpu.context)), memory_(gpu.context, gpu.handle, modes.unmap ? 1 : kChunkPages) {}
 
   std::unique_ptr<Queue> make_queue(Axis& axis) override {
     ContextScope scope(gpu.context);
@@ -106,7 +115,11 @@ class CudaBackend final : public Backend {
   size_t page_bytes() const override { return memory_.page_bytes(); }
   char* reserve(size_t& bytes) override { return memory_.reserve(bytes); }
   void unreserve(char* base, size_t bytes) override { memory_.unreserve(base, bytes); }
-  bool commit(char* base, size_t bytes) override { return memory_.commit(base, bytes); }
+  bool commit(char* base, size_t bytes) override {
+    // The driver, and the libraries in the process, need some memory for themselves; and a search that will fail should not map the rest of the card first.
+    SystemMemory memory = free_memory(gpu.context);
+    return bytes + kHeadroom <= memory.free && memory_.commit(base, bytes);
+  }
   void decommit(char* base, size_t bytes) override { memory_.decommit(base, bytes); }
 
   Gpu& gpu;
@@ -182,12 +195,6 @@ void order_after(Stream& later, Stream& earlier) {
 
 void on_complete(std::function<void()> check) { StreamCore::add_check(std::move(check)); }
 
-SystemMemory system_memory(const Device& device) {
-  ContextScope scope(context(device));
-  CaptureExempt exempt;
-  SystemMemory memory;
-  check(driver().memory_info(&memory.free, &memory.total), "read the free memory of a GPU");
-  return memory;
-}
+SystemMemory system_memory(const Device& device) { return free_memory(context(device)); }
 
 }  // namespace thalweg::runtime::cuda

@@ -14,24 +14,28 @@ constexpr int kInfoLog = 3, kInfoLogBytes = 4, kErrorLog = 5, kErrorLogBytes = 6
 }  // namespace
 
 void Kernel::allow_shared_bytes(int bytes) const {
+  ContextScope scope(context_);
   Result result = driver().function_set_attribute(function_, kFunctionMaxDynamicShared, bytes);
   THALWEG_CHECK(result == kSuccess, Vendor, "a kernel cannot have so much shared memory a block: ", bytes, " bytes (", error_text(result),
                 "); use smaller tiles");
 }
 
 int Kernel::registers() const {
+  ContextScope scope(context_);
   int value = 0;
   check(driver().function_attribute(&value, kFunctionRegisters, function_), "read an attribute of a kernel");
   return value;
 }
 
 int Kernel::static_shared_bytes() const {
+  ContextScope scope(context_);
   int value = 0;
   check(driver().function_attribute(&value, kFunctionSharedBytes, function_), "read an attribute of a kernel");
   return value;
 }
 
 int Kernel::blocks_per_multiprocessor(int threads, size_t dynamic_shared_bytes) const {
+  ContextScope scope(context_);
   int blocks = 0;
   check(driver().occupancy(&blocks, function_, threads, dynamic_shared_bytes), "read the occupancy of a kernel");
   return blocks;
@@ -60,7 +64,7 @@ Kernel Module::kernel(const char* name) const {
   FunctionHandle function = nullptr;
   Result result = driver().module_function(&function, module_, name);
   THALWEG_CHECK(result == kSuccess, Vendor, "the code has no kernel of this name: ", name, " (", error_text(result), ")");
-  return Kernel(function);
+  return Kernel(function, context_);
 }
 
 std::pair<DevicePtr, size_t> Module::global(const char* name) const {

@@ -22,7 +22,7 @@ struct LaunchShape {
 class Kernel {
  public:
   Kernel() = default;
-  explicit Kernel(FunctionHandle function) : function_(function) {}
+  Kernel(FunctionHandle function, Context context) : function_(function), context_(context) {}
   FunctionHandle handle() const { return function_; }
   // Lets launches use up to `bytes` of dynamic shared memory a block; needed above 48 KiB.
   void allow_shared_bytes(int bytes) const;
@@ -34,6 +34,7 @@ class Kernel {
 
  private:
   FunctionHandle function_ = nullptr;
+  Context context_ = nullptr;
 };
 
 // Machine code (cubin) or PTX text loaded on one device. Unloaded at its end, which waits for nothing: the owner keeps it while launches are queued.

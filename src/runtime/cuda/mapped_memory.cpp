@@ -40,7 +40,7 @@ MappedMemory::~MappedMemory() {
 
 char* MappedMemory::reserve(size_t& bytes) {
   ContextScope scope(context_);
-  for (; bytes >= chunk_bytes_; bytes /= 2) {
+  for (; bytes >= page_; bytes /= 2) {
     DevicePtr base = 0;
     if (driver().address_reserve(&base, bytes, std::max(chunk_bytes_, page_), 0, 0) == kSuccess) return reinterpret_cast<char*>(base);
   }

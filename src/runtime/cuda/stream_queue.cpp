@@ -288,7 +288,7 @@ void StreamCore::mark() {
   issue();
 }
 
-void StreamCore::retire(uint64_t known, Result result) {
+void StreamCore::retire(uint64_t known, Result result, uint64_t limit) {
   for (;;) {
     Marker* front;
     {
@@ -297,6 +297,7 @@ void StreamCore::retire(uint64_t known, Result result) {
       front = &markers_.front();  // stays where it is while others are added
     }
     uint64_t epoch = front->epoch;
+    if (epoch > limit) return;
     Result outcome = epoch <= known ? result : kSuccess;
     if (front->event != nullptr && (epoch > known || result != kSuccess)) {
       Result answer = driver().event_query(front->event.get());
@@ -327,8 +328,8 @@ void StreamCore::complete(Marker& marker) {
   std::exception_ptr error;
   for (const Point& source : marker.sources) {
     if (source.axis->done.value() < source.epoch && source.axis != &axis_) {
-      // The device has completed it, or this task could not have run.
-      if (std::shared_ptr<StreamCore> other = of(*source.axis)) other->retire(source.epoch);
+      // The device has completed it, or this task could not have run. No further than that: later tasks there may come after this one.
+      if (std::shared_ptr<StreamCore> other = of(*source.axis)) other->retire(source.epoch, kSuccess, source.epoch);
     }
     if (!error) error = source.axis->error(source.epoch);
   }

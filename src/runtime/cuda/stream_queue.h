@@ -87,9 +87,9 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
   void put_waits(const Task& task);
   void record(Task& task, std::vector<std::function<void()>> checks);
   std::shared_ptr<EventObject> event_of(uint64_t epoch);
-  // Completes markers in order: all up to `known`, which the device has completed (or failed with `result`), and beyond that as far as the device says.
-  // Under the retire lock.
-  void retire(uint64_t known, Result result = kSuccess);
+  // Completes markers in order: all up to `known`, which the device has completed (or failed with `result`), and beyond that as far as the device says,
+  // but not beyond `limit`. Under the retire lock.
+  void retire(uint64_t known, Result result = kSuccess, uint64_t limit = ~uint64_t{0});
   void complete(Marker& marker);
   void fail_on_device(const Marker& marker, Result result);
   void lose_forked();
