@@ -33,6 +33,16 @@ def set_rng_state(state: torch.Tensor) -> None: ...
 def memory_info() -> dict[str, int]:
     """Bytes of the device's memory. Keys: live, pending, cached, reserved, adopted, peak_live (of live and adopted), limit (0: none)."""
 
+def record_history(limit: int) -> None:
+    """Starts a new recording of memory and work, of the latest `limit` events; 0 ends the present one."""
+
+def memory_snapshot() -> dict[str, list[tuple[Any, ...]]]:
+    """Keys: blocks, all reserved memory by address: (address, bytes, requested bytes, "live" | "pending" | "free", stream, label); and events, the latest
+    recording by time: ("allocated" | "freed" | "completed" | "out of memory" | "ran", start and end in ns since 1970, address, bytes, stream, label)."""
+
+def memory_report() -> str:
+    """Who holds what, as text."""
+
 def reset_peak_memory() -> None:
     """Sets peak_live back to what is live now."""
 

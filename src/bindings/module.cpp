@@ -9,6 +9,7 @@
 #include "aten/torch_headers.h"
 #include "aten/tracer.h"
 #include "bindings/dlpack.h"
+#include "bindings/memory.h"
 #include "lazy/session.h"
 
 namespace thalweg::bindings {
@@ -140,6 +141,7 @@ void set_rng_state(const at::Tensor& state) { at::Generator(aten::default_genera
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   py::register_exception_translator(&translate);
   bind_dlpack(m);
+  bind_memory(m);
   m.def("init", &init);
   m.def(
       "sync",

@@ -10,6 +10,7 @@
 #include "compiler/compiler.h"
 #include "lazy/lines.h"
 #include "lazy/session_state.h"
+#include "runtime/history.h"
 
 namespace thalweg::lazy {
 namespace {
@@ -119,6 +120,9 @@ void Session::State::finish_launch(Trace& trace, const PendingGraph& graph, cons
   std::vector<NodePtr> finished;  // released last: values of this flush are borrowed from them
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     Value& value = *graph.outputs[i];
+    if (runtime::History* recording = runtime::history.load(std::memory_order_relaxed)) {
+      recording->name(*result.outputs[i], std::string(value.node->row->name) + (value.node->line ? " " + line_text(value.node->line) : ""));
+    }
     finished.push_back(std::move(value.node));
     value.node = nullptr;
     value.buffer = std::move(result.outputs[i]);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/stream.h"
 
@@ -35,6 +36,16 @@ struct MemoryCounts {
   uint64_t failed_releases = 0;  // release functions of wrapped memory that threw
 };
 
+// A piece of a device's reserved memory.
+struct MemoryBlock {
+  uintptr_t address = 0;
+  size_t bytes = 0, requested = 0;
+  bool live = false;     // in a referenced buffer
+  bool pending = false;  // freed, still in use by queued work
+  std::string stream;    // that it was allocated on
+  std::string label;     // of its buffer
+};
+
 // Which thread calls the release function of wrapped memory.
 enum class ReleaseOn {
   AnyThread,  // the one that drops the last reference, or one of the device's own
@@ -57,6 +68,8 @@ class Device {
   virtual MemoryCounts memory_counts() const = 0;
   // Who holds what, as text: totals, then the labels (of buffers, see Buffer::label) with most bytes.
   virtual std::string memory_report() const = 0;
+  // All reserved memory, by address.
+  virtual std::vector<MemoryBlock> memory_blocks() const = 0;
   virtual void reset_peak() = 0;
   // Allocations beyond `bytes` live and adopted raise OutOfMemory (0: no limit). Reserved memory is kept below it as well where waiting for queued work and
   // giving cached memory back can do so.

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "runtime/history.h"
 #include "runtime/race_checker.h"
 #include "runtime/rules.h"
 #include "support/error.h"
@@ -83,6 +84,8 @@ BufferPtr Pool::allocate(Lane& lane, size_t bytes, AllocFlags flags, size_t padd
   block->start_life(bytes, Point{&axis, axis.submitted.load(std::memory_order_acquire)});
   if (watched_) [[unlikely]]
     block->set_life(1 + lives_.fetch_add(1, std::memory_order_relaxed));
+  if (History* recording = history.load(std::memory_order_relaxed)) [[unlikely]]
+    recording->allocated(*block, axis.name);
   return BufferPtr::adopt_new(block);
 }
 
@@ -127,6 +130,7 @@ Block* Pool::allocate_slow(Lane& lane, unsigned size_class, size_t bytes, AllocF
       if (wait_for.empty() && (relieved || flags.no_growth)) {
         ++counts_.failures;
         message = out_of_memory(lane, bytes, flags);
+        if (History* recording = history.load()) recording->out_of_memory(bytes, lane.axis().name);
         break;
       }
       if (!wait_for.empty()) ++counts_.host_waits;
@@ -279,10 +283,13 @@ BufferPtr Pool::wrap(void* data, size_t bytes, std::function<void()> release, Re
   live_.add(static_cast<int64_t>(bytes));
   adopted_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   if (watched_) block->set_life(1 + lives_.fetch_add(1, std::memory_order_relaxed));
+  if (History* recording = history.load(std::memory_order_relaxed)) recording->allocated(*block, "adopted");
   return BufferPtr(block.release());
 }
 
 void Pool::recycle(Block* block) {
+  if (History* recording = history.load(std::memory_order_relaxed)) [[unlikely]]
+    recording->freed(*block, block->death());
   if (block->state() == BlockState::Wrapped) return block->pool->release(block);
   apply_foreign_rule(*block);
   Pool& pool = *block->pool;
@@ -368,6 +375,29 @@ MemoryInfo Pool::measure() {
   info.reserved = small_.committed() + large_.committed();
   info.limit = limit_.load();
   return info;
+}
+
+std::vector<MemoryBlock> Pool::blocks() {
+  std::lock_guard guard(ordering_lock());
+  backend_.poll();
+  flush_all();
+  History* recording = latest_history();
+  std::vector<MemoryBlock> all;
+  auto add = [&](Block& block) {
+    MemoryBlock& entry = all.emplace_back();
+    entry.address = reinterpret_cast<uintptr_t>(block.base());
+    entry.bytes = block.bytes;
+    entry.requested = block.size();
+    entry.live = block.state() == BlockState::Live;
+    entry.pending = !entry.live && !block.is_complete();
+    if (!entry.live) return;
+    entry.stream = block.lane->axis().name;
+    entry.label = recording ? recording->name_of(entry.address) : "";
+    if (entry.label.empty()) entry.label = block.label();
+  };
+  small_.each(add);
+  large_.each(add);
+  return all;
 }
 
 MemoryInfo Pool::info() {

@@ -44,6 +44,8 @@ class Pool {
   // Takes back a buffer whose last reference is gone.
   static void recycle(Block* block);
 
+  // Everything between the first and the last page of each heap, by address, but for pages without memory.
+  std::vector<MemoryBlock> blocks();
   MemoryInfo info();
   MemoryCounts counts();
   void reset_peak();

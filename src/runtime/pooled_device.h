@@ -75,6 +75,7 @@ class PooledDevice final : public Device {
   MemoryInfo memory() const override { return pool_->info(); }
   MemoryCounts memory_counts() const override { return pool_->counts(); }
   std::string memory_report() const override { return pool_->report(); }
+  std::vector<MemoryBlock> memory_blocks() const override { return pool_->blocks(); }
   void reset_peak() override { pool_->reset_peak(); }
   void set_memory_limit(size_t bytes) override { pool_->set_limit(bytes); }
   size_t trim() override { return pool_->trim(); }
