@@ -137,6 +137,40 @@ NestCode write_scatter(const ir::Op& op) {
   return code;
 }
 
+bool is_small_update(const ir::Op& op) {
+  constexpr int64_t kLarge = 1024, kRatio = 8;
+  if (op.code != OpCode::DynamicUpdateSlice || !has_scalar_type(op.result()->type.dtype) || canonical(op.operand(0))->def) return false;
+  const int64_t size = op.result()->type.size(), update = op.operand(1)->type.size();
+  return size >= kLarge && update > 0 && update * kRatio <= size;
+}
+
+NestCode write_small_update(const ir::Op& op) {
+  const Dims &dims = op.result()->type.dims, &sizes = op.operand(1)->type.dims;
+  const std::string type = scalar_type(op.result()->type.dtype);
+  NestCode code;
+  std::string text = pointer(type, 0, true);
+  code.args.push_back({op.operand(1), NestArg::Role::Read, op.operand(1)->type.bytes(), false});
+  IndexSpace space;
+  std::vector<Index> at = loop_vars(space, "u", sizes, 1);
+  for (size_t k = 0; k < dims.size(); ++k) {
+    const ir::Value* start = op.operand(k + 2);
+    const std::string name = "start" + num(static_cast<int64_t>(k)), high = num(dims[k] - sizes[k]);
+    text += pointer(scalar_type(start->type.dtype), k + 1, true);
+    code.args.push_back({start, NestArg::Role::Read, start->type.bytes(), false});
+    std::string value = "*p" + num(static_cast<int64_t>(k) + 1);
+    if (start->type.dtype == ir::DType::U64) value = "s_min(" + value + ", (uint64_t)" + high + ")";
+    text += "const int64_t " + name + " = s_min(s_max(s_convert<int64_t>(" + value + "), (int64_t)0), (int64_t)" + high + ");\n";
+    at[k] = at[k] + space.var(space.add_atom({name, 0, dims[k] - sizes[k], 0, -1, 1}));
+  }
+  const std::string to = "p" + num(static_cast<int64_t>(dims.size()) + 1);
+  text += pointer(type, dims.size() + 1, false);
+  code.args.push_back({op.result(), NestArg::Role::Write, op.result()->type.bytes(), false});
+  code.units = op.operand(1)->type.size();
+  code.unit_cost = 2;
+  code.body = text + "for (int64_t u = begin; u < end; ++u) {\n" + decode("u", "u", sizes) + to + "[" + space.text(flatten(at, dims)) + "] = p0[u];\n}\n";
+  return code;
+}
+
 NestCode write_select_and_scatter(const ir::Op& op) {
   const ir::Value *operand = op.operand(0), *source = op.operand(1), *init = op.operand(2);
   const Dims &from = operand->type.dims, &out = source->type.dims;

@@ -87,16 +87,23 @@ void add_product(const ProductPlan& plan, const ir::Op& op, std::vector<Step>& s
   steps.push_back(std::move(step));
 }
 
+// `to` starts as the elements of `from`.
+void add_copy(const ir::Value* from, const ir::Value* to, std::vector<Step>& steps) {
+  const size_t bytes = static_cast<size_t>(to->type.bytes());
+  if (bytes == 0) return;
+  Step copy;
+  copy.name = "copy";
+  copy.copies = true;
+  copy.call = [bytes](void* const* args) {
+    if (args[0] != args[1]) std::memcpy(args[1], args[0], bytes);
+  };
+  copy.args = {read_arg(from), write_arg(to)};
+  steps.push_back(std::move(copy));
+}
+
 void add_scatter(const ir::Op& op, const HeavyContext& context, std::vector<Step>& steps) {
   if (op.code == OpCode::SelectAndScatter) return add_part(codegen::write_select_and_scatter(op), context, steps);
-  for (size_t i = 0; i < op.results.size(); ++i) {
-    Step copy;
-    copy.name = "copy";
-    const size_t bytes = static_cast<size_t>(op.result(i)->type.bytes());
-    copy.call = [bytes](void* const* args) { std::memcpy(args[1], args[0], bytes); };
-    copy.args = {read_arg(op.operand(i)), write_arg(op.result(i))};
-    if (bytes > 0) steps.push_back(std::move(copy));
-  }
+  for (size_t i = 0; i < op.results.size(); ++i) add_copy(op.operand(i), op.result(i), steps);
   if (op.result()->type.size() > 0 && op.operand(op.results.size() + 1)->type.size() > 0) add_part(codegen::write_scatter(op), context, steps);
 }
 
@@ -238,7 +245,8 @@ void add_branch(const ir::Op& op, const HeavyContext& context, std::vector<Step>
     int64_t branch = is_if ? (*static_cast<const uint8_t*>(args[0]) ? 0 : 1) : *static_cast<const int32_t*>(args[0]);
     const int64_t count = static_cast<int64_t>(programs->size());
     if (branch < 0 || branch >= count) branch = count - 1;
-    exec::run_nested((*programs)[static_cast<size_t>(branch)], args + 1, args + 1 + inputs);
+    exec::NestedRun chosen((*programs)[static_cast<size_t>(branch)]);
+    chosen(args + 1, args + 1 + inputs);
   };
   steps.push_back(std::move(step));
 }
@@ -254,20 +262,20 @@ void add_while(const ir::Op& op, const HeavyContext& context, std::vector<Step>&
   for (const ir::Value* value : operands_and_captures(op)) step.args.push_back(read_arg(value));
   for (const auto& result : op.results) step.args.push_back(write_arg(result.get())), bytes.push_back(bytes_of(result.get()));
   step.call = [=, states = op.operands.size(), extra = captured.size()](void* const* args) {
-    // The state goes back and forth between the results' buffers and a second set.
+    // A state that the body computes in the place of its own argument stays in the result's buffer; others go back and forth between it and a second one.
     std::vector<std::vector<std::byte>> second(states);
     std::vector<void*> now(states + extra), next(states);
     for (size_t i = 0; i < states; ++i) {
-      second[i].resize(bytes[i]);
-      now[i] = args[states + extra + i];
-      next[i] = second[i].data();
+      now[i] = next[i] = args[states + extra + i];
+      if (body->outputs[i].alias != static_cast<int>(i)) second[i].resize(bytes[i]), next[i] = second[i].data();
       if (bytes[i]) std::memcpy(now[i], args[i], bytes[i]);
     }
     for (size_t i = 0; i < extra; ++i) now[states + i] = args[states + i];
+    exec::NestedRun test(*condition), turn(*body);
     uint8_t go = 0;
     void* go_at = &go;
-    while (exec::run_nested(*condition, now.data(), &go_at), go) {
-      exec::run_nested(*body, now.data(), next.data());
+    while (test(now.data(), &go_at), go) {
+      turn(now.data(), next.data());
       for (size_t i = 0; i < states; ++i) std::swap(now[i], next[i]);
     }
     for (size_t i = 0; i < states; ++i)
@@ -291,6 +299,7 @@ bool is_check(const ir::Op& op) {
 std::optional<std::vector<const ir::Value*>> heavy_operands(const ir::Op& op, const HeavyContext& context) {
   if (auto product = context.products->find(&op); product != context.products->end()) return {{product->second.lhs, product->second.rhs}};
   if (codegen::is_scan(op)) return {{op.operand(0), op.operand(1)}};
+  if (codegen::is_small_update(op)) return std::vector<const ir::Value*>(op.operands.begin(), op.operands.end());
   if (codegen::is_pullable(op) || codegen::is_contraction(op)) return {};
   if (op.code == OpCode::Reduce) {
     bool kernels = true;
@@ -304,6 +313,10 @@ void add_heavy_steps(const ir::Op& op, const HeavyContext& context, std::vector<
   if (auto product = context.products->find(&op); product != context.products->end()) return add_product(product->second, op, steps);
   if (codegen::is_scatter(op)) return add_scatter(op, context, steps);
   if (codegen::is_scan(op)) return add_part(codegen::write_scan(op), context, steps);
+  if (codegen::is_small_update(op)) {
+    add_copy(op.operand(0), op.result(), steps);
+    return add_part(codegen::write_small_update(op), context, steps);
+  }
   if (codegen::is_sort(op)) return add_part(codegen::write_sort(op), context, steps);
   if (is_check(op)) return add_check(op, steps);
   if (op.code == OpCode::CustomCall && known_custom_call(op)) return add_opaque(op, steps);

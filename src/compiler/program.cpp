@@ -174,7 +174,9 @@ bool Assembler::may_alias(size_t argument, const ir::Value* output, int bytes_pe
   auto uses = homes_.find(in);
   if (uses == homes_.end()) return true;
   if (uses->second.last < at) return true;
-  if (uses->second.last > at || !steps_[at].is_kernel()) return false;
+  if (uses->second.last > at) return false;
+  if (steps_[at].copies) return steps_[at].args[0].buffer == in;
+  if (!steps_[at].is_kernel()) return false;
   std::set<size_t> readers, writers;
   bool same = function_.body.args[argument]->type.dtype == output->type.dtype || ir::byte_size(function_.body.args[argument]->type.dtype) == bytes_per_element;
   steps_[at].each_arg([&](const StepArg& arg, size_t part) {
@@ -195,7 +197,10 @@ void Assembler::find_aliases() {
       exec::OutputPlan& plan = program_.outputs[index];
       if (!output_of_.count(value) || output_of_.at(value) != index) continue;
       if (plan.alias >= 0 || plan.bytes == 0) continue;
-      for (size_t a = 0; a < function_.body.args.size(); ++a) {
+      // A loop's state stays where it is when its own argument will do.
+      const size_t count = function_.body.args.size();
+      for (size_t tried = 0; tried < count; ++tried) {
+        const size_t a = index < count ? (index + tried) % count : tried;
         const ir::Value* arg = function_.body.args[a].get();
         if (taken.count(a) || !arg->type.is_tensor() || static_cast<size_t>(arg->type.bytes()) != plan.bytes || program_.argument_scalar[a]) continue;
         auto uses = homes_.find({arg, -1});

@@ -44,6 +44,7 @@ struct Step {
   bool fallible = false;
   bool opaque = false;   // a whole operation of somebody else, counted by name
   bool library = false;  // a library's product or convolution
+  bool copies = false;   // a call that copies its first argument to its second one, and does nothing where both are one place
 
   bool is_kernel() const { return !parts.empty(); }
   double cost() const;

@@ -166,16 +166,20 @@ void run(const Program& program, void* const* slots) {
   for (const Command& command : program.commands) std::visit(runner, command);
 }
 
-void run_nested(const Program& program, void* const* arguments, void* const* outputs) {
-  std::vector<void*> slots(program.slots());
-  std::copy(arguments, arguments + program.argument_bytes.size(), slots.begin());
-  std::copy(outputs, outputs + program.outputs.size(), slots.begin() + program.output_slot(0));
-  for (size_t i = 0; i < program.constants.size(); ++i) slots[program.constant_slot(i)] = const_cast<std::byte*>(program.constants[i].data());
-  std::unique_ptr<std::byte[]> arena(program.arena_bytes ? new std::byte[program.arena_bytes + 64] : nullptr);
-  slots[program.arena_slot()] = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(arena.get()) + 63) / 64 * 64);
-  for (size_t i = 0; i < program.outputs.size(); ++i)
-    if (program.outputs[i].forward) std::memmove(outputs[i], arguments[program.outputs[i].alias], program.outputs[i].bytes);
-  run(program, slots.data());
+NestedRun::NestedRun(const Program& program)
+    : program_(program), slots_(program.slots()), arena_(program.arena_bytes ? new std::byte[program.arena_bytes + 64] : nullptr) {
+  for (size_t i = 0; i < program.constants.size(); ++i) slots_[program.constant_slot(i)] = const_cast<std::byte*>(program.constants[i].data());
+  slots_[program.arena_slot()] = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(arena_.get()) + 63) / 64 * 64);
+}
+
+void NestedRun::operator()(void* const* arguments, void* const* outputs) {
+  std::copy(arguments, arguments + program_.argument_bytes.size(), slots_.begin());
+  std::copy(outputs, outputs + program_.outputs.size(), slots_.begin() + program_.output_slot(0));
+  for (size_t i = 0; i < program_.outputs.size(); ++i) {
+    const OutputPlan& plan = program_.outputs[i];
+    if (plan.forward && outputs[i] != arguments[plan.alias]) std::memcpy(outputs[i], arguments[plan.alias], plan.bytes);
+  }
+  run(program_, slots_.data());
 }
 
 std::shared_ptr<const Executable> make_executable(Program program) { return std::make_shared<ProgramExecutable>(std::move(program)); }

@@ -68,8 +68,19 @@ struct Program {
 
 // Runs the commands on the calling thread and the pool; `slots` holds the address of each slot. Rethrows what a command throws.
 void run(const Program& program, void* const* slots);
-// Runs a program inside another one: arguments and outputs are given by address, the arena is taken from the heap.
-void run_nested(const Program& program, void* const* arguments, void* const* outputs);
+// A program inside another one: arguments and outputs are given by address, the arena is taken from the heap and kept between runs. One thread at a time.
+class NestedRun {
+ public:
+  // `program` outlives this.
+  explicit NestedRun(const Program& program);
+  // An output may lie where its plan's `alias` argument does, which is then lost; else outputs overlap no argument.
+  void operator()(void* const* arguments, void* const* outputs);
+
+ private:
+  const Program& program_;
+  std::vector<void*> slots_;
+  std::unique_ptr<std::byte[]> arena_;
+};
 
 // The executable that launches the program.
 std::shared_ptr<const Executable> make_executable(Program program);

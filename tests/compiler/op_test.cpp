@@ -368,6 +368,54 @@ TEST_F(OpTest, RowsPutTogetherFromParts) {
   check({sum, b_.unary(OpCode::Negate, joined)});
 }
 
+// A loop of `count` turns over a counter, one row and a table of rows; `turn` makes the next row and table.
+using Turn = std::function<std::vector<V>(ir::Builder& b, V counter, V row, V table)>;
+
+TEST_F(OpTest, LoopsUpdateTheirStateInPlace) {
+  V count = indices(DType::S32, {}, 5, 9), row = arg(DType::F32, {40}), table = arg(DType::F32, {50, 40});
+  auto loop = [&](const Turn& turn) {
+    std::vector<std::unique_ptr<ir::Block>> regions;
+    for (int r = 0; r < 2; ++r) {
+      regions.push_back(std::make_unique<ir::Block>());
+      for (V state : {count, row, table}) regions.back()->add_arg(state->type);
+    }
+    ir::Builder test(*regions[0]), body(*regions[1]);
+    test.ret({test.compare(ir::Comparison::GT, regions[0]->args[0].get(), test.splat(count->type, 0))});
+    V i = regions[1]->args[0].get();
+    std::vector<V> next = turn(body, i, regions[1]->args[1].get(), regions[1]->args[2].get());
+    next.insert(next.begin(), body.binary(OpCode::Subtract, i, body.splat(count->type, 1)));
+    body.ret(next);
+    return b_.make(OpCode::While, {count, row, table}, {}, {count->type, row->type, table->type}, std::move(regions));
+  };
+  auto put = [](ir::Builder& b, V to, V line, V at) { return b.dynamic_update_slice(to, b.reshape(line, {1, 40}), {at, b.splat(at->type, 0)}); };
+  auto line = [](ir::Builder& b, V from, V at) { return b.reshape(b.dynamic_slice(from, {at, b.splat(at->type, 0)}, {1, 40}), {40}); };
+  std::vector<V> results;
+  auto keep = [&](ir::Op* op) {
+    for (size_t i = 0; i < 3; ++i) results.push_back(op->result(i));
+  };
+  keep(loop([&](ir::Builder& b, V i, V x, V t) { return std::vector<V>{b.unary(OpCode::Tanh, x), put(b, t, x, i)}; }));
+  // What is written is read from the table first, or from what it was before.
+  keep(loop(
+      [&](ir::Builder& b, V i, V x, V t) { return std::vector<V>{b.binary(OpCode::Add, x, line(b, t, i)), put(b, t, line(b, t, b.splat(i->type, 7)), i)}; }));
+  keep(loop([&](ir::Builder& b, V i, V x, V t) {
+    V next = put(b, t, x, i);
+    return std::vector<V>{b.binary(OpCode::Add, line(b, next, i), line(b, t, i)), next};
+  }));
+  // The whole table shifts by a row, and the row and a line of the table change places.
+  keep(loop([&](ir::Builder& b, V i, V x, V t) {
+    V below = b.slice(t, {0, 0}, {49, 40}, {1, 1});
+    return std::vector<V>{line(b, t, b.splat(i->type, 49)), b.concatenate({b.reshape(x, {1, 40}), below}, 0)};
+  }));
+  check(results);
+}
+
+TEST_F(OpTest, SmallUpdatesOfLargeTensors) {
+  V table = arg(DType::F32, {30, 40, 3}), patch = arg(DType::F32, {2, 5, 3}), at = indices(DType::S64, {}, -4, 60), far = indices(DType::U64, {}, 0, 50);
+  V zero = b_.splat(at->type, 0);
+  check({b_.dynamic_update_slice(table, patch, {at, at, at}), b_.unary(OpCode::Negate, b_.dynamic_update_slice(table, patch, {zero, at, zero})), table,
+         b_.dynamic_update_slice(table, patch, {far, far, far})});
+}
+
 TEST_F(OpTest, SortAndControlFlow) {
   V x = arg(DType::F32, {4, 23}), i = b_.iota(ir::tensor(DType::S32, {4, 23}), 1);
   auto sorted = b_.sort({x, i}, 1, true, [](ir::Builder& b, std::vector<V> a) { return b.compare(ir::Comparison::LT, a[0], a[1]); });

@@ -139,7 +139,8 @@ TEST(Program, NestedRunsUseTheirOwnArena) {
   Program p = two_steps(10);
   std::vector<float> x(10, 1), y(10);
   void *in[] = {x.data()}, *out[] = {y.data()};
-  run_nested(p, in, out);
+  NestedRun nested(p);
+  nested(in, out);
   EXPECT_EQ(y, std::vector<float>(10, 3));
 }
 
