@@ -51,7 +51,10 @@ void allocate_and_free(Device& device) {
     std::vector<std::unique_ptr<Stream>> streams;
     for (int t = 0; t < threads; ++t) streams.push_back(device.make_stream("bench"));
     for (size_t bytes : {size_t{4} << 10, size_t{1} << 20, size_t{64} << 20}) {
-      for (auto& stream : streams) stream->allocate(bytes);
+      {
+        std::vector<BufferPtr> one_each;  // so that each stream has a block of its own to come back to
+        for (auto& stream : streams) one_each.push_back(stream->allocate(bytes));
+      }
       uint64_t before = device.memory_counts().system_calls;
       double ours = best_ns(threads, 200'000, [&](int t, int calls) {
         for (int i = 0; i < calls; ++i) streams[static_cast<size_t>(t)]->allocate(bytes);
