@@ -1,18 +1,18 @@
-# The kernels' prelude as data in codegen/cpu, and libthalweg_clang.so: Clang and LLVM 19 behind the C interface of codegen/cpu/clang/backend.h.
+# The kernels' prelude as data in codegen, and libthalweg_clang.so: Clang and LLVM 19 behind the C interface of codegen/cpu/clang/backend.h.
 set(_scalar ${CMAKE_SOURCE_DIR}/src/ir/scalar.h)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${_scalar})
 file(READ ${_scalar} _text)
 string(REPLACE "#pragma once\n" "" _text "${_text}")
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/prelude.cpp @ONLY CONTENT [[
 // Generated from src/ir/scalar.h: the text before every kernel.
-namespace thalweg::codegen::cpu {
+namespace thalweg::codegen {
 extern const char kPrelude[];
 const char kPrelude[] = R"PRELUDE(@_text@
 using namespace thalweg::scalar;
 )PRELUDE";
-}  // namespace thalweg::codegen::cpu
+}  // namespace thalweg::codegen
 ]])
-target_sources(codegen_cpu PRIVATE ${CMAKE_BINARY_DIR}/generated/prelude.cpp)
+target_sources(codegen PRIVATE ${CMAKE_BINARY_DIR}/generated/prelude.cpp)
 
 if(NOT THALWEG_CLANG)
   return()

@@ -9,9 +9,13 @@
 #ifdef __CUDACC_RTC__
 #define THALWEG_LIBM(f) ::f
 #define THALWEG_ROUND_EVEN(f) ::rint##f
+#define THALWEG_LEADING_ZEROS(x) ::__clzll(static_cast<long long>(x))
+#define THALWEG_ONES(x) ::__popcll(x)
 #else
 #define THALWEG_LIBM(f) __builtin_##f
 #define THALWEG_ROUND_EVEN(f) __builtin_roundeven##f
+#define THALWEG_LEADING_ZEROS(x) __builtin_clzll(x)
+#define THALWEG_ONES(x) __builtin_popcountll(x)
 #endif
 
 namespace thalweg::scalar {
@@ -83,7 +87,7 @@ template <class T>
 using signed_of = typename sized<sizeof(T)>::s;
 
 template <class To, class From>
-inline To s_bitcast(From a) {
+inline constexpr To s_bitcast(From a) {
   return __builtin_bit_cast(To, a);
 }
 
@@ -129,7 +133,7 @@ inline float to_float_odd(double a) {
   float f = static_cast<float>(a);
   unsigned b = s_bitcast<unsigned>(f);
   double back = static_cast<double>(f);
-  bool away = __builtin_fabs(back) > __builtin_fabs(a);
+  bool away = THALWEG_LIBM(fabs)(back) > THALWEG_LIBM(fabs)(a);
   return back == a || a != a ? f : s_bitcast<float>((away ? b - 1u : b) | 1u);
 }
 
@@ -354,8 +358,8 @@ inline T s_abs(T a) {
   else
     return a;
 }
-inline float s_abs(float a) { return __builtin_fabsf(a); }
-inline double s_abs(double a) { return __builtin_fabs(a); }
+inline float s_abs(float a) { return THALWEG_LIBM(fabsf)(a); }
+inline double s_abs(double a) { return THALWEG_LIBM(fabs)(a); }
 template <Half T>
 inline T s_abs(T a) {
   return {static_cast<unsigned short>(a.bits & 0x7fffu)};
@@ -405,11 +409,11 @@ inline T s_xor(T a, T b) {
 template <Int T>
 inline T s_clz(T a) {
   constexpr int bits = sizeof(T) * 8;
-  return static_cast<T>(a == 0 ? bits : __builtin_clzll(static_cast<unsigned long long>(unsigned_of<T>(a)) | (a == 0)) - (64 - bits));
+  return static_cast<T>(a == 0 ? bits : THALWEG_LEADING_ZEROS(static_cast<unsigned long long>(unsigned_of<T>(a)) | (a == 0)) - (64 - bits));
 }
 template <Int T>
 inline T s_popcnt(T a) {
-  return static_cast<T>(__builtin_popcountll(static_cast<unsigned long long>(unsigned_of<T>(a))));
+  return static_cast<T>(THALWEG_ONES(static_cast<unsigned long long>(unsigned_of<T>(a))));
 }
 // A shift by the width or more (a negative one counts as such) moves every bit out.
 template <Int T>
@@ -505,7 +509,8 @@ inline T horner(T x, T c0, Ts... rest) {
 // 2^k for -127 < k < 128.
 inline float two_to(int k) { return s_bitcast<float>(static_cast<unsigned>(k + 127) << 23); }
 
-inline constexpr float kInfinity = __builtin_inff(), kNaN = __builtin_nanf("");
+inline constexpr float kInfinity = s_bitcast<float>(0x7f800000u), kNaN = s_bitcast<float>(0x7fc00000u);
+inline constexpr double kWideInfinity = s_bitcast<double>(0x7ff0000000000000ul);
 inline constexpr float kLn2High = 0x1.62e4p-1f, kLn2Low = 0x1.7f7d1cp-20f;  // the first has few bits: small multiples are exact
 
 // e^x = 2^n (1 + tail) with |n ln 2 - x| ≤ ln 2 / 2; x must lie within ±2^20.
@@ -531,7 +536,7 @@ inline float s_expm1(float x) {
   exp_parts p = split_exp(c);
   float half = two_to(p.n - 1);
   float y = 2.0f * fma(half, p.tail, half - 0.5f);
-  return __builtin_fabsf(x) < 0x1p-25f ? x : y;
+  return THALWEG_LIBM(fabsf)(x) < 0x1p-25f ? x : y;
 }
 
 // n ln 2 + log(1 + f) for √½ - 1 ≤ f ≤ √2 - 1.
@@ -556,27 +561,27 @@ inline float s_log1p(float x) {
   int n = static_cast<int>(b) >> 23;
   float m = s_bitcast<float>((b & 0x007fffffu) + 0x3f3504f3u);
   float y = join_log(static_cast<float>(n), fma(lost, two_to(n < 100 ? -n : -100), m - 1.0f));
-  float inside = __builtin_fabsf(x) < 0x1p-25f ? x : y;
+  float inside = THALWEG_LIBM(fabsf)(x) < 0x1p-25f ? x : y;
   return x < kInfinity ? (x > -1.0f ? inside : x == -1.0f ? -kInfinity : kNaN) : x;
 }
 
 inline float s_tanh(float x) {
-  float a = __builtin_fabsf(x);
+  float a = THALWEG_LIBM(fabsf)(x);
   float t = s_expm1(2.0f * (a > 9.5f ? 9.5f : a));
-  return __builtin_copysignf(t / (t + 2.0f), x);
+  return THALWEG_LIBM(copysignf)(t / (t + 2.0f), x);
 }
 inline float s_logistic(float x) {
-  float e = s_exp(-__builtin_fabsf(x));
+  float e = s_exp(-THALWEG_LIBM(fabsf)(x));
   return (x < 0 ? e : 1.0f) / (1.0f + e);
 }
 inline float s_erf(float x) {
-  float a = __builtin_fabsf(x), square = x * x;
+  float a = THALWEG_LIBM(fabsf)(x), square = x * x;
   float near = fma(x, horner(square, 0.12837917f, -0.37612635f, 0.11283702f, -0.026859703f, 0.005201716f, -0.00081498054f, 8.397793e-05f), x);
   float c = a > 3.93f ? 3.93f : a;
   float q = horner(c, -0.00015955669f, 1.1294299f, 0.6335521f, 0.10800204f, -0.024888245f, 0.0040504104f, -0.00039588712f, 1.419063e-05f, 5.2942414e-07f);
   exp_parts p = split_exp(-q);
   float far = 1.0f - (1.0f + p.tail) * two_to(p.n);
-  return a < 0.921875f ? near : __builtin_copysignf(far, x);
+  return a < 0.921875f ? near : THALWEG_LIBM(copysignf)(far, x);
 }
 
 // 2/π · 4^k without its multiples of 2^25, as 28 bits and the rest.
@@ -666,13 +671,13 @@ inline double wide_exp2(double t) {
   return p * s_bitcast<double>((s_bitcast<unsigned long>(shifted) + 1023ul) << 52);
 }
 inline float s_pow(float x, float y) {
-  float a = __builtin_fabsf(x);
-  double l = a == 0 ? -__builtin_inf() : a == kInfinity ? __builtin_inf() : wide_log2(a);
+  float a = THALWEG_LIBM(fabsf)(x);
+  double l = a == 0 ? -kWideInfinity : a == kInfinity ? kWideInfinity : wide_log2(a);
   double t = static_cast<double>(y) * l;
   t = t < -200.0 ? -200.0 : t > 200.0 ? 200.0 : t;
   float size = a != a ? a : static_cast<float>(wide_exp2(t));
   float half = 0.5f * y;
-  bool whole = s_floor(y) == y, odd = whole && s_floor(half) != half && __builtin_fabsf(y) < 0x1p24f;
+  bool whole = s_floor(y) == y, odd = whole && s_floor(half) != half && THALWEG_LIBM(fabsf)(y) < 0x1p24f;
   float z = a == 1.0f && y == y ? 1.0f : size;
   z = s_bitcast<unsigned>(x) >> 31 && odd ? -z : z;
   z = x < 0 && a != kInfinity && !whole && s_is_finite(y) ? kNaN : z;
@@ -680,7 +685,7 @@ inline float s_pow(float x, float y) {
 }
 // exp(-x²) times a polynomial in 1 / (1 + |x| / 2), in double, since the tail is small; below 10.2 it reaches the smallest denormal.
 inline float s_erfc(float x) {
-  float a = __builtin_fabsf(x);
+  float a = THALWEG_LIBM(fabsf)(x);
   double d = a > 10.2f ? 10.2 : static_cast<double>(a);
   double p = horner(1.0 / (1.0 + 0.5 * d), -6.537663312585436e-07, 0.28211901523118454, 0.28169286617102934, 0.2507822953228084, 0.15071305941055418,
                     0.1989696466892572, -0.37318264262856515, 0.7847825614819488, -1.396406360806792, 1.4151897915990916, -0.8174912754297855,
@@ -689,14 +694,14 @@ inline float s_erfc(float x) {
   return static_cast<float>(x < 0 ? 2.0 - tail : tail);
 }
 inline float s_cbrt(float x) {
-  double a = static_cast<double>(__builtin_fabsf(x));
+  double a = static_cast<double>(THALWEG_LIBM(fabsf)(x));
   unsigned high = static_cast<unsigned>(s_bitcast<unsigned long>(a) >> 32) / 3 + 715100000u;  // a third of the exponent: within 5 %
   double t = s_bitcast<double>(static_cast<unsigned long>(high) << 32);
   for (int i = 0; i < 2; ++i) {  // Halley's iteration cubes the error
     double c = t * t * t;
     t = t * (c + 2.0 * a) / (2.0 * c + a);
   }
-  return x == 0 || !s_is_finite(x) ? x : __builtin_copysignf(static_cast<float>(t), x);
+  return x == 0 || !s_is_finite(x) ? x : THALWEG_LIBM(copysignf)(static_cast<float>(t), x);
 }
 // In double, as compilers fold it: their own atan2f of known numbers is not the library's.
 inline float s_atan2(float a, float b) { return static_cast<float>(THALWEG_LIBM(atan2)(static_cast<double>(a), static_cast<double>(b))); }
@@ -717,7 +722,7 @@ inline double s_erfc(double a) { return THALWEG_LIBM(erfc)(a); }
 inline double s_pow(double a, double b) { return THALWEG_LIBM(pow)(a, b); }
 inline double s_atan2(double a, double b) { return THALWEG_LIBM(atan2)(a, b); }
 inline double s_logistic(double a) {
-  double e = s_exp(-__builtin_fabs(a));
+  double e = s_exp(-THALWEG_LIBM(fabs)(a));
   return (a < 0 ? e : 1.0) / (1.0 + e);
 }
 
@@ -793,9 +798,9 @@ inline bool s_is_finite(T a) {
 
 inline double s_abs(c128_t a) { return THALWEG_LIBM(hypot)(a.re, a.im); }
 inline c128_t s_div(c128_t a, c128_t b) {
-  bool wide = __builtin_fabs(b.re) >= __builtin_fabs(b.im);
+  bool wide = THALWEG_LIBM(fabs)(b.re) >= THALWEG_LIBM(fabs)(b.im);
   double ratio = wide ? b.im / b.re : b.re / b.im;
-  if (b.re == 0 && b.im == 0) return {a.re / __builtin_fabs(b.re), a.im / __builtin_fabs(b.re)};
+  if (b.re == 0 && b.im == 0) return {a.re / THALWEG_LIBM(fabs)(b.re), a.im / THALWEG_LIBM(fabs)(b.re)};
   if (wide) {
     double d = b.re + b.im * ratio;
     return {(a.re + a.im * ratio) / d, (a.im - a.re * ratio) / d};
@@ -817,17 +822,17 @@ inline c128_t s_expm1(c128_t a) {
 }
 inline c128_t s_log(c128_t a) { return {s_log(s_abs(a)), s_atan2(a.im, a.re)}; }
 inline c128_t s_log1p(c128_t a) {
-  bool small = __builtin_fabs(a.re) < 0.5 && __builtin_fabs(a.im) < 0.5;
+  bool small = THALWEG_LIBM(fabs)(a.re) < 0.5 && THALWEG_LIBM(fabs)(a.im) < 0.5;
   double re = small ? 0.5 * s_log1p(a.re * (2.0 + a.re) + a.im * a.im) : s_log(s_abs(c128_t{1.0 + a.re, a.im}));
   return {re, s_atan2(a.im, 1.0 + a.re)};
 }
 inline c128_t s_sqrt(c128_t a) {
   if (a.re == 0 && a.im == 0) return {0.0, a.im};
-  if (__builtin_isinf(a.im)) return {__builtin_inf(), a.im};
-  double scale = __builtin_fabs(a.re) > 1e300 || __builtin_fabs(a.im) > 1e300 ? 0.25 : 1.0;
-  double t = s_sqrt(0.5 * (s_abs(c128_t{a.re * scale, a.im * scale}) + __builtin_fabs(a.re) * scale));
+  if (THALWEG_LIBM(fabs)(a.im) == kWideInfinity) return {kWideInfinity, a.im};
+  double scale = THALWEG_LIBM(fabs)(a.re) > 1e300 || THALWEG_LIBM(fabs)(a.im) > 1e300 ? 0.25 : 1.0;
+  double t = s_sqrt(0.5 * (s_abs(c128_t{a.re * scale, a.im * scale}) + THALWEG_LIBM(fabs)(a.re) * scale));
   double back = scale == 1.0 ? 1.0 : 2.0, other = a.im * scale / (2.0 * t);
-  return a.re >= 0 ? c128_t{t * back, other * back} : c128_t{__builtin_fabs(other) * back, __builtin_copysign(t, a.im) * back};
+  return a.re >= 0 ? c128_t{t * back, other * back} : c128_t{THALWEG_LIBM(fabs)(other) * back, THALWEG_LIBM(copysign)(t, a.im) * back};
 }
 inline c128_t s_rsqrt(c128_t a) { return s_div(c128_t{1.0, 0.0}, s_sqrt(a)); }
 inline c128_t s_sin(c128_t a) { return {s_sin(a.re) * THALWEG_LIBM(cosh)(a.im), s_cos(a.re) * THALWEG_LIBM(sinh)(a.im)}; }
@@ -842,7 +847,7 @@ inline c128_t s_tan(c128_t a) {
   return {h.im, -h.re};
 }
 inline c128_t s_logistic(c128_t a) {
-  c128_t e = s_exp(c128_t{-__builtin_fabs(a.re), a.re < 0 ? a.im : -a.im});
+  c128_t e = s_exp(c128_t{-THALWEG_LIBM(fabs)(a.re), a.re < 0 ? a.im : -a.im});
   return s_div(a.re < 0 ? e : c128_t{1.0, 0.0}, c128_t{1.0 + e.re, e.im});
 }
 inline c128_t s_pow(c128_t a, c128_t b) {

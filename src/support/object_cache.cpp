@@ -1,5 +1,5 @@
 // A file is: magic, length of key and object, the key, the object, a checksum of all before it.
-#include "codegen/cpu/object_cache.h"
+#include "support/object_cache.h"
 
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 #include <fstream>
 #include <string_view>
 
-namespace thalweg::codegen::cpu {
+namespace thalweg {
 namespace {
 
 struct Header {
@@ -97,4 +97,4 @@ void ObjectCache::store(const std::string& key, const std::string& object) const
   if (!file || error) std::filesystem::remove(temporary, error);
 }
 
-}  // namespace thalweg::codegen::cpu
+}  // namespace thalweg

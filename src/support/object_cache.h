@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace thalweg::codegen::cpu {
+namespace thalweg {
 
 // 32 hexadecimal digits that stand for `text`.
 std::string digest(std::string_view text);
@@ -31,4 +31,4 @@ class ObjectCache {
   std::string folder_;
 };
 
-}  // namespace thalweg::codegen::cpu
+}  // namespace thalweg

@@ -1,5 +1,5 @@
 // The disk cache: what is stored is found, and nothing that is damaged, foreign, unwritable or missing is.
-#include "codegen/cpu/object_cache.h"
+#include "support/object_cache.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace thalweg::codegen::cpu {
+namespace thalweg {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,4 +114,4 @@ TEST_F(ObjectCacheTest, ManyWritersLeaveWholeFiles) {
 }
 
 }  // namespace
-}  // namespace thalweg::codegen::cpu
+}  // namespace thalweg
