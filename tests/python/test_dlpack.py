@@ -171,7 +171,7 @@ class Producer:
         return self.device
 
 
-def test_producers_of_every_age(xla) -> None:
+def test_case_57_producers_of_every_age(xla) -> None:
     host = torch.arange(4.0)
     seen: list[dict[str, Any]] = []
 
@@ -193,7 +193,7 @@ def test_producers_of_every_age(xla) -> None:
         dlpack.from_dlpack(Producer(broken))
 
 
-def test_stream_arguments(xla) -> None:
+def test_case_51_stream_arguments(xla) -> None:
     tensor = torch.ones(3, device=xla)
     for stream in (None, -1):
         assert torch.from_dlpack(tensor.__dlpack__(stream=stream)).tolist() == [1, 1, 1]
@@ -209,7 +209,7 @@ def test_stream_arguments(xla) -> None:
         tensor.__dlpack__(dl_device=(2, 0))
 
 
-def test_what_is_no_array_raises_and_deletes(xla) -> None:
+def test_case_49_consumed_capsules_and_what_is_no_array(xla) -> None:
     for array, message in ((numpy.arange(4)[::-1], "backwards"), (numpy.broadcast_to(numpy.arange(3), (2, 3)), "overlap")):
         with pytest.raises(BufferError, match=message):
             dlpack.from_dlpack(array)
@@ -275,7 +275,7 @@ def test_exchange_on_many_threads(xla) -> None:
     assert not any(thread.is_alive() for thread in threads) and not errors
 
 
-def test_a_ring_of_libraries(xla) -> None:
+def test_case_56_a_ring_of_libraries(xla) -> None:
     start = numpy.arange(5.0)
     end = numpy.from_dlpack(torch.from_dlpack(dlpack.from_dlpack(torch.from_dlpack(start))))
     end[2] = -1
@@ -379,7 +379,7 @@ def test_the_c_functions_lend_wrapped_tensors_read_only(xla) -> None:
     ctypes.CFUNCTYPE(None, ctypes.POINTER(Managed))(managed.contents.deleter)(managed)
 
 
-def test_imports_through_the_c_functions(xla) -> None:
+def test_case_57b_imports_through_the_c_functions(xla) -> None:
     """An array of a library that offers a table with a newer one before it."""
     table = table_of(torch.Tensor)
     new = ctypes.pythonapi.PyCapsule_New

@@ -138,7 +138,10 @@ class SimQueue final : public Queue {
   ~SimQueue() override { std::erase(backend_.queues_, this); }
   void push(Task task) override { tasks_.push_back({std::move(task), backend_.pushed_++}); }
 
-  bool can_run() const { return !tasks_.empty() && is_past(tasks_.front().task.waits); }
+  bool can_run() const {
+    if (tasks_.empty() || !is_past(tasks_.front().task.waits)) return false;
+    return !backend_.options_.may_run || backend_.options_.may_run(tasks_.front().task);
+  }
   void run_front() {
     Task task = std::move(tasks_.front().task);
     tasks_.pop_front();

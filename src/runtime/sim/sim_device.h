@@ -1,6 +1,7 @@
 // A device without hardware: streams are queues that a scheduler steps one task at a time, memory is host memory that knows what is mapped.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,8 @@ struct Options {
   Scheduler* scheduler = nullptr;
   // The n-th call (from 1) of these fails; 0: none does.
   uint64_t failing_reserve = 0, failing_commit = 0, failing_queue = 0;
+  // Asked of a task whose waits have completed: false keeps it waiting, as a collective does until its peers have come. Null: always true.
+  std::function<bool(const Task& task)> may_run;
   int ordinal = 0;
   DebugModes modes = {};
 };
