@@ -241,6 +241,13 @@ std::vector<ir::Value*> library_product(ir::Builder& b, const ir::Op& op) {
   return {b.reshape(b.custom_call("thalweg.matmul", {a.value, c.value}, {ir::tensor(DType::BF16, dims)}, std::move(config))[0], type.dims)};
 }
 
+// A small matrix whose rows are read in order, times a vector: a nest does that where the result is needed, for less than a call costs.
+bool is_for_nest(const exec::GemmCommand& g) {
+  constexpr int64_t kSmall = 1 << 16;
+  if (static_cast<int64_t>(g.a_offsets.size()) * g.m * g.n * g.k > kSmall) return false;
+  return (g.n == 1 && !g.trans_a) || (g.m == 1 && g.trans_b);
+}
+
 // Products that BLAS does not take as they are.
 std::vector<ir::Value*> simplify(ir::Builder& b, ir::Op& op) {
   if (op.code != OpCode::DotGeneral) return {};
@@ -292,6 +299,7 @@ ProductPlans plan_products(ir::Function& function) {
     Layout la = *layout_of(a, true), lb = *layout_of(c, false);
     g.trans_a = la.trans, g.lda = la.leading, g.trans_b = lb.trans, g.ldb = lb.leading, g.ldc = g.n;
     g.a_offsets = batch_offsets(a), g.b_offsets = batch_offsets(c);
+    if (is_for_nest(g)) return {};
     for (size_t i = 0; i < g.a_offsets.size(); ++i) g.c_offsets.push_back(static_cast<int64_t>(i) * g.m * g.n);
     plans[&op] = std::move(plan);
     return {};

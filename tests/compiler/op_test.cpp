@@ -230,6 +230,12 @@ TEST_F(OpTest, ProductsOfEveryLayout) {
         2e-2);
 }
 
+TEST_F(OpTest, MatricesTimesVectors) {
+  V a = arg(DType::F32, {2, 33, 47}), x = arg(DType::F32, {2, 47}), y = arg(DType::F64, {19, 23}), z = arg(DType::F64, {19});
+  V rows = b_.dot(a, x, {{0}, {0}, {2}, {1}}), turned = b_.dot(x, a, {{0}, {0}, {1}, {2}}), columns = b_.dot(y, z, {{}, {}, {0}, {0}});
+  check({b_.unary(OpCode::Tanh, rows), turned, columns, b_.dot(b_.transpose(y, {1, 0}), z, {{}, {}, {1}, {0}})}, 1e-5);
+}
+
 TEST_F(OpTest, AttentionReadsPackedHeads) {
   const int64_t batch = 3, tokens = 10, heads = 2, width = 8;
   V packed = arg(DType::F32, {batch, tokens, 3 * heads * width});
