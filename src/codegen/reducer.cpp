@@ -44,7 +44,7 @@ std::string Reducer::register_type() const {
 std::string Reducer::identity(bool in_register) const {
   const std::string type = memory_type();
   const bool wide = memory_dtype() == DType::F64;
-  const std::string infinity = wide ? "__builtin_inf()" : "__builtin_inff()";
+  const std::string infinity = wide ? "kWideInfinity" : "kInfinity";
   auto cast = [&](const char* value) { return "s_convert<" + type + ">(" + value + ")"; };
   switch (op) {
     case OpCode::Add:

@@ -129,7 +129,7 @@ bool has_nvrtc(std::string* why) {
 
 std::string compile_cubin(const std::string& text, int architecture) {
   const std::string arch = "-arch=sm_" + std::to_string(architecture);
-  const char* const options[] = {arch.c_str(), "-std=c++20", "-default-device", "--fmad=false", "-restrict", "--diag-suppress=177"};
+  const char* const options[] = {arch.c_str(), "-std=c++20", "-default-device", "--fmad=false", "-restrict", "--diag-suppress=161,177,550"};
   return Unit(text).cubin(options);
 }
 
