@@ -15,3 +15,11 @@ if(THALWEG_GPU_PYTHON)
   target_include_directories(budget_library SYSTEM PRIVATE ${_torch_include})
   target_link_libraries(budget_library PRIVATE runtime_cuda)
 endif()
+
+# The CUDA runtime over a driver that only pretends, in a process of its own.
+if(THALWEG_TESTS)
+  add_executable(cuda_failures_test tests/runtime/cuda_failures/failures_test.cpp tests/runtime/cuda_failures/pretended_driver.cpp)
+  target_include_directories(cuda_failures_test PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(cuda_failures_test PRIVATE runtime_cuda GTest::gtest_main)
+  gtest_discover_tests(cuda_failures_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endif()

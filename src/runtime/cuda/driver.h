@@ -18,6 +18,9 @@ struct Driver {
 // Throws Error(Missing) when there is no driver or it is too old, and Error(Device) in a child forked after the parent had used CUDA.
 const Driver& driver();
 
+// Takes `table` for the driver of this machine: for tests of what happens when calls fail. Before the first call of anything here.
+void use_driver(const Driver& table);
+
 // How many GPUs this process may use; 0 on a machine without driver or GPU, and then `reason`, when given, says why. Never throws. Any thread.
 int device_count(std::string* reason = nullptr);
 
