@@ -15,7 +15,7 @@
 namespace thalweg::runtime::cuda {
 namespace {
 
-constexpr size_t kChunkPages = 16;                // of 2 MiB
+constexpr size_t kChunkPages = 16;               // of 2 MiB
 constexpr size_t kHeadroom = size_t{128} << 20;  // of the card that is left to others
 
 SystemMemory free_memory(Context context) {
@@ -77,7 +77,8 @@ Gpu& gpu(int ordinal) {
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(Gpu& gpu, const DebugModes& modes) : gpu(gpu), events_(std::make_shared<EventPool>(gpu.context)), memory_(gpu.context, gpu.handle, modes.unmap ? 1 : kChunkPages) {}
+  CudaBackend(Gpu& gpu, const DebugModes& modes)
+      : gpu(gpu), events_(std::make_shared<EventPool>(gpu.context)), memory_(gpu.context, gpu.handle, modes.unmap ? 1 : kChunkPages) {}
 
   std::unique_ptr<Queue> make_queue(Axis& axis) override {
     ContextScope scope(gpu.context);
