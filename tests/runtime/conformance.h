@@ -61,6 +61,8 @@ class Hold {
 
 class Conformance : public testing::TestWithParam<Kind> {
  protected:
+  void TearDown() override { device->synchronize(); }  // queued work uses `work`, which ends before the device
+
   std::shared_ptr<Device> device = GetParam().make();
   std::shared_ptr<HostWork> work = GetParam().work(*device);
   Stream& compute = device->compute_stream();
