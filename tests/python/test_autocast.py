@@ -40,6 +40,21 @@ def test_lower(xla, name: str) -> None:
     torch.testing.assert_close(result.float().cpu(), expected, rtol=2e-2, atol=3e-2)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_large_products_share_rows(xla, threads: int) -> None:
+    """Rows of a product, and matrices of a batch, are shared between threads: sizes that no share divides."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        a, b, turned = torch.randn(331, 70).bfloat16(), torch.randn(70, 45).bfloat16(), torch.randn(70, 259).bfloat16()
+        batch = torch.randn(7, 20, 33).bfloat16(), torch.randn(7, 33, 18).bfloat16()
+        for left, right in ((a, b), (turned.t(), b), batch, (batch[1].transpose(1, 2), batch[0].transpose(1, 2))):
+            result = (left.to(xla) @ right.to(xla)).cpu()
+            torch.testing.assert_close(result.float(), left.float() @ right.float(), rtol=1e-2, atol=5e-2)
+    finally:
+        torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("name", FULL)
 def test_full(xla, name: str) -> None:
     x = torch.randn(4, 4).to(xla).bfloat16()
