@@ -381,7 +381,7 @@ BAD = {
     "deep nesting": ("%b = " + '"stablehlo.if"(%a) ({' * 100000, "nested too deeply"),
     "deep attribute": ("stablehlo.custom_call @x() {a = " + "[" * 100000 + "} : () -> ()", "nested too deeply"),
     "too many elements": ("%b = stablehlo.iota dim = 0 : tensor<9223372036854775807x9xf32>", "more elements than can be counted"),
-    "region of a CHLO op": ('%b = "chlo.x"(%a) ({ ^bb0(%c: tensor<f32>): stablehlo.return %c : tensor<f32> }) : (tensor<2x3xf32>) -> tensor<2x3xf32>', "which has none"),
+    "region of a CHLO op": (f'%b = "chlo.x"(%a) ({{ ^bb0(%c: {T}): stablehlo.return %c : {T} }}) : ({T}) -> {T}', "which has none"),
     "unclosed": ("%b = stablehlo.constant dense<[1.0, 2.0 : tensor<2xf32>", "expected"),
 }  # fmt: skip
 
