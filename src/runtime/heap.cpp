@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/race_checker.h"
 #include "runtime/rules.h"
 
 namespace thalweg::runtime {
@@ -251,6 +252,8 @@ size_t Heap::trim(size_t most) {
     if (given >= most) break;
     auto [begin, end] = idle_pages(block);
     end = std::min(end, begin + round_up(std::min(most - given, end - begin), backend_.page_bytes()));
+    // To queued work that still uses them, pages that go are as bad as pages that change.
+    if (RaceChecker* checker = race_checker.load(std::memory_order_relaxed)) checker->host_access({range_ + begin, end - begin, true, 0});
     backend_.decommit(range_ + begin, end - begin);
     unlink(block);
     Block* middle = block;

@@ -58,7 +58,7 @@ void RaceChecker::submitted(const Axis& axis, uint64_t epoch, const Frontier& wa
   if (line.recent.size() > kRecent) line.recent.pop_front();
   for (const Point& point : waits) line.waits.push_back({epoch, point.axis->slot, point.epoch});
   while (line.waits.size() > kRecent) line.waits.pop_front();
-  for (const Access& access : accesses) touch(access, {axis.slot, epoch, index, access.writes, false, access.life}, line.now);
+  for (const Access& access : accesses) touch(access, {epoch, access.life, axis.slot, index, access.writes, false}, line.now);
 }
 
 void RaceChecker::host_saw(const Point& point) {
@@ -70,7 +70,7 @@ void RaceChecker::host_saw(const Point& point) {
 
 void RaceChecker::host_access(const Access& access, std::source_location site) {
   std::lock_guard guard(lock_);
-  touch(access, {0, 0, note("host", site), access.writes, true, access.life}, host_);
+  touch(access, {0, access.life, 0, note("host", site), access.writes, true}, host_);
 }
 
 // The shadow of the access's life of the memory. A new life takes the place of the parts of earlier ones that it overlaps, and remembers their accesses.
@@ -88,8 +88,7 @@ RaceChecker::Shadow& RaceChecker::shadow_for(const Access& access) {
     const char* old_begin = found->first;
     recent_shadow(old_begin) = {};
     found = shadows_.erase(found);
-    fresh.before.insert(fresh.before.end(), old.touches.begin(), old.touches.end());
-    fresh.before.insert(fresh.before.end(), old.before.begin(), old.before.end());
+    old.each([&](const Touch& touch) { fresh.before.push_back(touch); });
     if (old_begin < begin) {
       Shadow left = old;
       left.end = begin;
@@ -105,42 +104,54 @@ RaceChecker::Shadow& RaceChecker::remember(std::map<const char*, Shadow>::iterat
   return found->second;
 }
 
-void RaceChecker::compare(const std::vector<Touch>& earlier, const Touch& by, const Clock& now, const char* begin, const char* end) {
-  for (const Touch& touch : earlier) {
-    if (!touch.writes && !by.writes) continue;
-    // The host's own accesses come before whatever it submits later.
-    if (touch.by_host || (!by.by_host && touch.slot == by.slot && touch.epoch <= by.epoch) || now.at(touch.slot) >= touch.epoch) continue;
-    ++count_;
-    if (races_.size() == kRaces) continue;
-    Race race{side(touch), side(by), begin, static_cast<size_t>(end - begin)};
-    bool known = std::any_of(races_.begin(), races_.end(), [&](const Race& other) {
-      return other.first.label == race.first.label && other.second.label == race.second.label && other.first.site == race.first.site &&
-             other.second.site == race.second.site && other.first.stream == race.first.stream && other.second.stream == race.second.stream;
-    });
-    if (known) continue;
-    if (prints_) std::fprintf(stderr, "%s\n", race.text().c_str());
-    races_.push_back(std::move(race));
+void RaceChecker::compare(const Touch& earlier, const Touch& by, const Clock& now, const char* begin, const char* end) {
+  if (!earlier.writes && !by.writes) return;
+  // The host's own accesses come before whatever it submits later.
+  if (earlier.by_host || (!by.by_host && earlier.slot == by.slot && earlier.epoch <= by.epoch) || now.at(earlier.slot) >= earlier.epoch) return;
+  ++count_;
+  if (races_.size() == kRaces) return;
+  Race race{side(earlier), side(by), begin, static_cast<size_t>(end - begin)};
+  bool known = std::any_of(races_.begin(), races_.end(), [&](const Race& other) {
+    return other.first.label == race.first.label && other.second.label == race.second.label && other.first.site == race.first.site &&
+           other.second.site == race.second.site && other.first.stream == race.first.stream && other.second.stream == race.second.stream;
+  });
+  if (known) return;
+  if (prints_) std::fprintf(stderr, "%s\n", race.text().c_str());
+  races_.push_back(std::move(race));
+}
+
+void RaceChecker::remember_read(Shadow& shadow, const Touch& by) {
+  auto is_same = [&](const Touch& other) { return other.slot == by.slot && other.by_host == by.by_host; };
+  if (!shadow.has_read || is_same(shadow.read)) {
+    shadow.has_read = true;
+    shadow.read = by;
+    return;
+  }
+  auto found = std::find_if(shadow.reads.begin(), shadow.reads.end(), is_same);
+  if (found != shadow.reads.end()) {
+    *found = by;
+  } else {
+    shadow.reads.push_back(by);
   }
 }
 
 void RaceChecker::touch(const Access& access, const Touch& by, const Clock& now) {
   if (access.bytes == 0) return;
   Shadow& shadow = shadow_for(access);
-  compare(shadow.before, by, now, access.base, shadow.end);
-  compare(shadow.touches, by, now, access.base, shadow.end);
-  if (by.writes) {
-    // Whatever was not ordered before it has been reported; from here on it stands for them all.
-    shadow.before.clear();
-    shadow.touches.assign(1, by);
-    return;
-  }
-  for (Touch& other : shadow.touches) {
-    if (!other.writes && other.slot == by.slot && other.by_host == by.by_host) {
-      other = by;
-      return;
+  const uint32_t who = by.by_host ? kNobody : by.slot;
+  if (shadow.sole != who || who == kNobody) {
+    if (!shadow.is_fresh()) shadow.each([&](const Touch& earlier) { compare(earlier, by, now, access.base, shadow.end); });
+    if (by.writes) {
+      // Whatever was not ordered before it has been reported; from here on it stands for them all.
+      shadow.before.clear();
+      shadow.reads.clear();
     }
+    shadow.sole = by.writes || shadow.is_fresh() ? who : kNobody;
   }
-  shadow.touches.push_back(by);
+  if (!by.writes) return remember_read(shadow, by);
+  shadow.has_write = true;
+  shadow.has_read = false;
+  shadow.write = by;
 }
 
 RaceSide RaceChecker::side(const Touch& touch) const {

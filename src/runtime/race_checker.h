@@ -57,21 +57,35 @@ class RaceChecker {
   void clear();
 
  private:
+  static constexpr uint32_t kNobody = ~uint32_t{0};
   // Where and by whom memory was touched.
   struct Touch {
-    uint32_t slot = 0;
     uint64_t epoch = 0;
+    uint64_t life = 0;
+    uint32_t slot = 0;
     uint32_t note = 0;  // index into notes_
     bool writes = false;
     bool by_host = false;
-    uint64_t life = 0;
   };
+  // The accesses to some bytes in one life of them, as far as later ones could race with them.
   struct Shadow {
     const char* end = nullptr;
     uint64_t life = 0;
-    bool written = false;
-    std::vector<Touch> touches;  // the last write of this life, and the reads since
-    std::vector<Touch> before;   // of earlier lives, until a write of this one is ordered after them all
+    // The one stream that all of the accesses below are by: its next one races with none of them. kNobody: there are several, or the host's.
+    uint32_t sole = kNobody;
+    bool has_write = false, has_read = false;
+    Touch write;                // the last one of this life
+    Touch read;                 // since then
+    std::vector<Touch> reads;   // by others, since then
+    std::vector<Touch> before;  // of earlier lives, until a write of this one is ordered after them all
+    bool is_fresh() const { return !has_write && !has_read && before.empty(); }
+    template <typename Visit>
+    void each(const Visit& visit) const {
+      for (const Touch& touch : before) visit(touch);
+      if (has_write) visit(write);
+      if (has_read) visit(read);
+      for (const Touch& touch : reads) visit(touch);
+    }
   };
   struct Edge {
     uint64_t epoch = 0;  // that waits
@@ -104,10 +118,12 @@ class RaceChecker {
   Timeline& timeline(const Axis& axis);
   void join_point(Clock& clock, const Point& point);
   void touch(const Access& access, const Touch& by, const Clock& now);
-  void compare(const std::vector<Touch>& earlier, const Touch& by, const Clock& now, const char* begin, const char* end);
+  void compare(const Touch& earlier, const Touch& by, const Clock& now, const char* begin, const char* end);
+  static void remember_read(Shadow& shadow, const Touch& by);
   Shadow& shadow_for(const Access& access);
   Shadow& remember(std::map<const char*, Shadow>::iterator found);
-  RecentShadow& recent_shadow(const char* base) { return recent_shadows_[reinterpret_cast<uintptr_t>(base) / 256 % recent_shadows_.size()]; }
+  // Buffers lie at multiples of powers of two: the product spreads them.
+  RecentShadow& recent_shadow(const char* base) { return recent_shadows_[(reinterpret_cast<uintptr_t>(base) / 64 * 0x9E3779B97F4A7C15u) >> 52]; }
   RaceSide side(const Touch& touch) const;
   uint32_t note(const char* label, const std::source_location& site);
 
