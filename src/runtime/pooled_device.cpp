@@ -25,11 +25,18 @@ DeviceStream::DeviceStream(PooledDevice& device, std::string name, const MakeQue
 }
 
 DeviceStream::~DeviceStream() {
-  if (holds(Rule::StreamEndDrains)) synchronize();
+  device_.backend_->refresh(axis_);
+  const bool held_up = axis_.held_up.load();
+  if (!held_up && holds(Rule::StreamEndDrains)) synchronize();
   pool_.close_lane(*lane_);
   {
     std::lock_guard guard(ordering_lock());
     std::erase(device_.axes_, &axis_);
+  }
+  if (held_up) {
+    // Somebody is capturing a graph on it: what was lent to it must stay out of reach until then, so its timeline goes on without us.
+    static_cast<void>(queue_.release());
+    return;
   }
   queue_.reset();
   axis_.lose_pending("the stream ended before the work that was queued on it");

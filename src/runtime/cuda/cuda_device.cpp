@@ -113,6 +113,7 @@ class CudaBackend final : public Backend {
     if (std::shared_ptr<StreamCore> core = StreamCore::of(axis)) core->mark();
   }
 
+  bool is_host_memory() const override { return false; }
   size_t page_bytes() const override { return memory_.page_bytes(); }
   char* reserve(size_t& bytes) override { return memory_.reserve(bytes); }
   void unreserve(char* base, size_t bytes) override { memory_.unreserve(base, bytes); }

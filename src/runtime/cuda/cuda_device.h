@@ -37,7 +37,8 @@ bool is_cuda(const Device& device);
 // wrap_stream() and Stream::mark().
 StreamHandle native_stream(Stream& stream);
 
-// A stream of somebody else, e.g. PyTorch's current one, as ours; it is not destroyed with the result and must outlive it. Work that others put there is
+// A stream of somebody else, e.g. PyTorch's current one, as ours; it is not destroyed with the result and must outlive it, and the capture that it is in
+// when the result ends. Work that others put there is
 // ordered against ours by Stream::mark() alone: see order_after().
 // Throws Error(Device) while the stream is capturing a graph, Error(Invalid) when it belongs to another device.
 std::unique_ptr<Stream> wrap_stream(Device& device, StreamHandle native, std::string name);

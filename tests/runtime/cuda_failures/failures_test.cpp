@@ -103,6 +103,49 @@ TEST_F(CudaFailuresTest, AFullGpuIsOutOfMemoryUntilSomethingIsFreed) {
   EXPECT_EQ(pretended_used(), 0u);
 }
 
+TEST_F(CudaFailuresTest, DebugModesThatFit) {
+  std::atomic<int> released{0};
+  for (const char* modes : {"unmap", "poison", "poison,quarantine=5,delay=3", "sync,deterministic"}) {
+    SCOPED_TRACE(modes);
+    setenv("THALWEG_DEBUG", modes, 1);
+    auto device = make_device(0);
+    unsetenv("THALWEG_DEBUG");
+    for (int i = 0; i < 5; ++i) use_everything(*device, released);
+    device->synchronize();
+  }
+  EXPECT_EQ(released, 20);
+  EXPECT_EQ(pretended_used(), 0u);
+  EXPECT_EQ(pretended_objects(), 0);
+  setenv("THALWEG_DEBUG", "redzone", 1);
+  EXPECT_THROW(make_device(0), Error);  // the host cannot look at a GPU's memory
+  unsetenv("THALWEG_DEBUG");
+}
+
+TEST_F(CudaFailuresTest, AWrappedStreamThatEndsInACaptureKeepsWhatWasLentToIt) {
+  for (bool ends : {false, true}) {
+    auto device = make_device(0);
+    std::unique_ptr<Stream> theirs = wrap_stream(*device, reinterpret_cast<StreamHandle>(16), "theirs");
+    BufferPtr lent = device->compute_stream().allocate(8 << 20);
+    void* address = lent->data();
+    pretend_capture(true);
+    EXPECT_THROW(order_after(device->compute_stream(), *theirs), Error);
+    lent->add_use(theirs->axis());
+    lent.reset();
+    if (ends) theirs.reset();
+    for (int i = 0; i < 3; ++i) EXPECT_NE(device->compute_stream().allocate((8 << 20) - i * 1000)->data(), address);
+    device->set_memory_limit(17 << 20);  // waiting would be the next resort
+    BufferPtr other = device->compute_stream().allocate(8 << 20);
+    EXPECT_NE(other->data(), address);
+    pretend_capture(false);
+    device->memory();  // looks at what has completed
+    device->memory();
+    device->memory();
+    device->memory();
+    BufferPtr again = device->compute_stream().allocate(8 << 20);
+    EXPECT_EQ(again->data(), address);
+  }
+}
+
 TEST_F(CudaFailuresTest, ThreadsSubmitAcrossStreamsWhileCompletionComesLate) {
   auto device = make_device(0);
   unsigned seed = std::random_device{}();

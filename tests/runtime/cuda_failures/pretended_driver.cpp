@@ -18,6 +18,7 @@ std::atomic<int> left{0}, objects{0};
 std::atomic<Result> failure{kSuccess};
 std::atomic<const char*> failed{""};
 std::atomic<size_t> used{0};
+std::atomic<bool> capturing{false};
 thread_local Context current = nullptr;
 std::atomic<uintptr_t> handles{64};
 
@@ -58,7 +59,8 @@ void fill_in(Driver& table) {
     return *stream = reinterpret_cast<StreamHandle>(++handles), kSuccess;
   };
   table.stream_destroy = [](StreamHandle) -> Result { return --objects, kSuccess; };
-  table.stream_is_capturing = [](StreamHandle, int* status) -> Result { return *status = 0, kSuccess; };
+  table.stream_is_capturing = [](StreamHandle, int* status) -> Result { return *status = capturing, kSuccess; };
+  table.stream_context = [](StreamHandle, Context* context) -> Result { return *context = reinterpret_cast<Context>(8), kSuccess; };
   table.event_create = [](EventHandle* event, unsigned) -> Result {
     if (Result result = step("cuEventCreate")) return result;
     ++objects;
@@ -145,6 +147,7 @@ void fail_call(int call, Result result) {
   left = call;
 }
 
+void pretend_capture(bool on) { capturing = on; }
 const char* failed_symbol() { return failed; }
 size_t pretended_bytes() { return kBytes; }
 size_t pretended_used() { return used; }

@@ -12,6 +12,8 @@ void pretend_driver();
 void fail_call(int call, Result result);
 // The symbol of the call that was made to fail, empty while none was.
 const char* failed_symbol();
+// Whether every stream is capturing a graph from now on.
+void pretend_capture(bool on);
 // Bytes of the pretended GPU, and those in use.
 size_t pretended_bytes();
 size_t pretended_used();
