@@ -24,7 +24,7 @@ std::unique_ptr<Module> Parser::module() {
   auto module = std::make_unique<Module>();
   while (lexer_.peek().kind == TokenKind::Hash || lexer_.peek().kind == TokenKind::Bang) top_level_alias();
   if (lexer_.accept_word("module") || lexer_.accept_word("builtin.module")) {
-    if (lexer_.peek().kind == TokenKind::Symbol) module->name = lexer_.take().text;
+    if (lexer_.peek().kind == TokenKind::Symbol) module->name = unescaped(lexer_.take());
     if (lexer_.accept_word("attributes")) module->attrs = attribute_dictionary();
     lexer_.expect('{');
     module_body(*module, true);
@@ -87,7 +87,7 @@ std::unique_ptr<Function> Parser::function() {
   function->is_public = !lexer_.accept_word("private") && !lexer_.accept_word("nested");
   if (function->is_public) lexer_.accept_word("public");
   const Token name = lexer_.expect(TokenKind::Symbol, "a function name");
-  function->name = name.text;
+  function->name = unescaped(name);
   names_.clear();
   push_scope();
   function_arguments(*function);

@@ -84,11 +84,11 @@ Attribute Parser::attribute_value() {
     case TokenKind::Bang:
       return Attribute(type());
     case TokenKind::Symbol: {
-      std::string name(lexer_.take().text);
+      std::string name = unescaped(lexer_.take());
       while (lexer_.peek().is(':') && lexer_.text().substr(lexer_.peek().begin, 3) == "::@") {  // @a::@b
         lexer_.expect(':');
         lexer_.expect(':');
-        name += "::@" + std::string(lexer_.expect(TokenKind::Symbol, "a name").text);
+        name += "::@" + unescaped(lexer_.expect(TokenKind::Symbol, "a name"));
       }
       return Symbol{name};
     }

@@ -332,14 +332,14 @@ void Parser::while_form(Draft& draft) {
 }
 
 void Parser::call_form(Draft& draft) {
-  draft.attrs.set("callee", Symbol{std::string(lexer_.expect(TokenKind::Symbol, "a function name").text)});
+  draft.attrs.set("callee", Symbol{unescaped(lexer_.expect(TokenKind::Symbol, "a function name"))});
   draft.operands = uses_in_parentheses();
   optional_attributes(draft);
   trailing_types(draft);
 }
 
 void Parser::custom_call_form(Draft& draft) {
-  draft.attrs.set("call_target_name", std::string(lexer_.expect(TokenKind::Symbol, "a target").text));
+  draft.attrs.set("call_target_name", unescaped(lexer_.expect(TokenKind::Symbol, "a target")));
   draft.operands = uses_in_parentheses();
   optional_attributes(draft);
   trailing_types(draft);

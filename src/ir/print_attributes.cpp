@@ -130,6 +130,13 @@ std::string struct_text(const Attributes& dict, const std::string& name) {
   return out + ">";
 }
 
+// @outer::@inner; each part is quoted by itself.
+std::string path_text(std::string_view path) {
+  const size_t nested_at = path.find("::@");
+  if (nested_at == std::string_view::npos) return symbol_text(path);
+  return symbol_text(path.substr(0, nested_at)) + "::" + path_text(path.substr(nested_at + 3));
+}
+
 struct Printer {
   const std::string& type;
   std::string operator()(std::monostate) const { return "unit"; }
@@ -141,7 +148,7 @@ struct Printer {
   }
   std::string operator()(const std::string& v) const { return quoted(v); }
   std::string operator()(const EnumWord& v) const { return "#stablehlo<" + v.kind + " " + v.word + ">"; }
-  std::string operator()(const Symbol& v) const { return symbol_text(v.name); }
+  std::string operator()(const Symbol& v) const { return path_text(v.name); }
   std::string operator()(const OpaqueText& v) const { return v.text; }
   std::string operator()(const Dims& v) const { return dims_text(v, type); }
   std::string operator()(const std::vector<bool>& v) const {
@@ -184,10 +191,7 @@ std::string quoted(std::string_view text) {
 }
 
 std::string symbol_text(std::string_view name) {
-  if (is_bare(name)) return "@" + std::string(name);
-  const size_t nested_at = name.find("::@");
-  if (nested_at != std::string_view::npos) return symbol_text(name.substr(0, nested_at)) + "::" + symbol_text(name.substr(nested_at + 3));
-  return "@" + quoted(name);
+  return "@" + (is_bare(name) ? std::string(name) : quoted(name));
 }
 
 std::string list_text(const Dims& dims) {
