@@ -190,9 +190,7 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
-std::string symbol_text(std::string_view name) {
-  return "@" + (is_bare(name) ? std::string(name) : quoted(name));
-}
+std::string symbol_text(std::string_view name) { return "@" + (is_bare(name) ? std::string(name) : quoted(name)); }
 
 std::string list_text(const Dims& dims) {
   std::string out = "[";

@@ -129,7 +129,7 @@ std::vector<passes::Pass> pipeline_of(const std::string& names) {
   std::stringstream stream(names);
   for (std::string name; std::getline(stream, name, ',');) {
     const auto* found = std::find_if(std::begin(kPasses), std::end(kPasses), [&](const passes::Pass& pass) { return pass.name == name; });
-    THALWEG_CHECK(found != std::end(kPasses), Invalid, "unknown pass: ", name, "; use inline, decompose, canonicalize, fold, cse or dce");
+    THALWEG_CHECK(found != std::end(kPasses), Invalid, "unknown pass: ", name, "; thalweg --help lists them");
     pipeline.push_back(*found);
   }
   return pipeline;

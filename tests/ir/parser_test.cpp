@@ -72,6 +72,15 @@ TEST(Parser, ReadsConstantsOfEverySpelling) {
 
 TEST(Parser, RoundTripsSpellingsOfTheWild) {
   const char* programs[] = {
+      // Names with quotes, escapes and what looks like a path.
+      R"(module @"a\"b\00" {
+  func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> attributes {path = @outer::@"in ner"::@leaf, odd = @"\FF\5C"} {
+    %0 = func.call @"f::@g\09"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+    %1 = stablehlo.custom_call @"t::@\22"(%0) : (tensor<2xf32>) -> tensor<2xf32>
+    return %1 : tensor<2xf32>
+  }
+  func.func private @"f::@g\09"(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }
+})",
       // Generic forms, old-style properties behind the operands, locations and aliases.
       R"(#loc1 = loc("x"("f.py":1:2))
 module @m attributes {mhlo.num_partitions = 1 : i32} {
