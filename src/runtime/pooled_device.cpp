@@ -24,6 +24,16 @@ DeviceStream::DeviceStream(PooledDevice& device, std::string name, const MakeQue
   device_.axes_.push_back(&axis_);
 }
 
+namespace {
+
+void end_timeline(Axis& axis, std::unique_ptr<Queue>& queue) {
+  queue.reset();
+  axis.lose_pending("the stream ended before the work that was queued on it");
+  close_axis(axis);
+}
+
+}  // namespace
+
 DeviceStream::~DeviceStream() {
   device_.backend_->refresh(axis_);
   const bool held_up = axis_.held_up.load();
@@ -32,15 +42,13 @@ DeviceStream::~DeviceStream() {
   {
     std::lock_guard guard(ordering_lock());
     std::erase(device_.axes_, &axis_);
+    // Somebody is capturing a graph on it: what was lent to it must stay out of reach until then, so its timeline goes on, as the device's.
+    if (held_up) {
+      device_.outlived_.emplace_back(&axis_, std::move(queue_));
+      return;
+    }
   }
-  if (held_up) {
-    // Somebody is capturing a graph on it: what was lent to it must stay out of reach until then, so its timeline goes on without us.
-    static_cast<void>(queue_.release());
-    return;
-  }
-  queue_.reset();
-  axis_.lose_pending("the stream ended before the work that was queued on it");
-  close_axis(axis_);
+  end_timeline(axis_, queue_);
 }
 
 Device& DeviceStream::device() const { return device_; }
@@ -156,6 +164,7 @@ PooledDevice::~PooledDevice() {
   copy_.reset();
   release_.reset();
   fill_.reset();
+  for (auto& [axis, queue] : outlived_) end_timeline(*axis, queue);
 }
 
 std::unique_ptr<Stream> PooledDevice::make_stream(std::string name) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/backend.h"
@@ -107,7 +108,8 @@ class PooledDevice final : public Device {
   std::atomic<uint64_t> run_ahead_{4096};
   GuardLog guards_;
   std::unique_ptr<Pool> pool_;
-  std::vector<Axis*> axes_;  // of open streams; under the ordering lock
+  std::vector<Axis*> axes_;                                         // of open streams; under the ordering lock
+  std::vector<std::pair<Axis*, std::unique_ptr<Queue>>> outlived_;  // of streams that ended in somebody's capture; under the ordering lock
   // The third runs release functions of wrapped memory, on the host, once its users have finished; the last one, made in debug modes, fills freed memory.
   std::unique_ptr<DeviceStream> compute_, copy_, release_, fill_;
 };
