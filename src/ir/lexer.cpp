@@ -165,6 +165,7 @@ void Lexer::set(TokenKind kind, size_t begin, size_t text_begin, size_t text_end
 }
 
 void Lexer::advance() {
+  taken_end_ = next_;
   skip_blanks();
   const size_t at = next_;
   if (at >= text_.size()) return set(TokenKind::End, text_.size(), text_.size(), text_.size(), text_.size());

@@ -50,6 +50,8 @@ class Lexer {
   // Raw access for dimension lists, dense data and text that is only carried. `seek` makes the token at `offset` current.
   std::string_view text() const { return text_; }
   void seek(size_t offset);
+  // Offset past what was taken last, before the blanks and comments that follow it.
+  size_t taken_end() const { return taken_end_; }
   // Text from the current token, which must open a bracket, to past the bracket that closes it; moves past it.
   std::string_view take_balanced();
   // End of the bracketed text that opens at `offset`.
@@ -71,7 +73,7 @@ class Lexer {
 
   std::string_view text_;
   std::string file_;
-  size_t next_ = 0;
+  size_t next_ = 0, taken_end_ = 0;
   Token token_;
   // Line counting goes on from the last asked offset, so asking in order costs one pass.
   mutable size_t counted_to_ = 0;

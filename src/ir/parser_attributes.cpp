@@ -105,7 +105,7 @@ Attribute Parser::attribute_value() {
           lexer_.take_balanced();
         else
           type();
-        return raw(token.begin, lexer_.peek().begin);
+        return raw(token.begin, lexer_.taken_end());
       }
       break;
     default:
@@ -125,7 +125,7 @@ Attribute Parser::attribute_value() {
       token.text == "memref") {
     lexer_.take_balanced();
     if (lexer_.accept(':')) type();
-    return raw(token.begin, lexer_.peek().begin);
+    return raw(token.begin, lexer_.taken_end());
   }
   if (is_scalar_type(token.text)) return OpaqueText{std::string(token.text)};
   lexer_.fail(token.begin, "unknown attribute: " + std::string(token.text.substr(0, 40)) + ", expected a number, string, list, type or #dialect attribute");
@@ -179,7 +179,7 @@ Attribute Parser::hash_attribute() {
     return stablehlo_struct(token.text);
   }
   lexer_.take_balanced();
-  return raw(token.begin, lexer_.peek().begin);
+  return raw(token.begin, lexer_.taken_end());
 }
 
 Attribute Parser::stablehlo_struct(std::string_view name) {
@@ -304,7 +304,7 @@ Type Parser::opaque_type() {
   if (lexer_.peek().is('<')) lexer_.take_balanced();
   Type type;
   type.kind = Type::Kind::Opaque;
-  type.text = std::get<OpaqueText>(raw(begin, lexer_.peek().begin).value).text;
+  type.text = std::get<OpaqueText>(raw(begin, lexer_.taken_end()).value).text;
   return type;
 }
 
@@ -343,14 +343,14 @@ Type Parser::tensor_type() {
   if (lexer_.peek().kind == TokenKind::Bang) {  // a quantized element type
     const size_t begin = lexer_.take().begin;
     lexer_.take_balanced();
-    type.text = std::get<OpaqueText>(raw(begin, lexer_.peek().begin).value).text;
+    type.text = std::get<OpaqueText>(raw(begin, lexer_.taken_end()).value).text;
   } else {
     type.dtype = element_type();
   }
   if (lexer_.accept(',')) {
     const size_t begin = lexer_.peek().begin;
     attribute();
-    const std::string encoding = std::get<OpaqueText>(raw(begin, lexer_.peek().begin).value).text;
+    const std::string encoding = std::get<OpaqueText>(raw(begin, lexer_.taken_end()).value).text;
     type.text = type.text.empty() ? encoding : type.text + ", " + encoding;
   }
   lexer_.expect('>');

@@ -103,7 +103,7 @@ void Parser::constant_form(Draft& draft) {
   if (!lexer_.accept_word("dense_resource")) lexer_.fail_expected("'dense<…>'");
   if (!lexer_.peek().is('<')) lexer_.fail_expected("'<'");
   lexer_.take_balanced();
-  draft.attrs.set("value", raw(begin, lexer_.peek().begin));
+  draft.attrs.set("value", raw(begin, lexer_.taken_end()));
   lexer_.expect(':');
   draft.results = {type()};
 }

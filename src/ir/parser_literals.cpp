@@ -250,7 +250,7 @@ Attribute Parser::dense_attribute() {
     lexer_.expect(':');
     lexer_.take();
     lexer_.take_balanced();
-    return raw(begin, lexer_.peek().begin);
+    return raw(begin, lexer_.taken_end());
   }
   const LiteralPtr literal = dense();
   if (literal->type.dtype == DType::I1 && literal->type.rank() == 1) {

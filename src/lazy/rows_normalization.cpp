@@ -131,7 +131,7 @@ Values batch_norm_row(Lowering& l) {
   Values operands{x};
   push_affine(l, operands, 1, 2, channel);
   Values results = b.composite("thalweg.batch_norm", operands, {x->type, channel, channel, channel}, std::move(config));
-  const V variance = results.back();
+  V variance = results.back();
   results.pop_back();
   const double n = static_cast<double>(x->type.size() / std::max<int64_t>(channel.size(), 1));
   auto blend = [&](V running, V batch) {
