@@ -35,9 +35,11 @@ std::vector<std::string> package_files(const void* symbol, const std::string& fi
   for (fs::path folder : {given, real}) {
     while (folder.has_relative_path()) {
       folder = folder.parent_path();
-      try_path(folder / file);
-      for (const fs::path& lib : {folder / "lib", folder / ".venv" / "lib"})
-        for (const fs::path& packages : site_packages(lib)) try_path(packages / file);
+      if (folder.filename() == "site-packages") try_path(folder / file);
+      for (const fs::path& environment : {folder, folder / ".venv"}) {
+        if (!fs::exists(environment / "pyvenv.cfg", error)) continue;
+        for (const fs::path& packages : site_packages(environment / "lib")) try_path(packages / file);
+      }
     }
   }
   return found;

@@ -6,8 +6,9 @@
 
 namespace thalweg {
 
-// Existing paths of `file` (such as "thalweg/libthalweg_clang.so"), best first. Looked for in the folder of the module or program that holds the address
-// `symbol` and in every folder above it: itself, its lib/python3*/site-packages (a program in an environment's bin), and those of its .venv (a build tree).
+// Existing paths of `file` (such as "thalweg/libthalweg_clang.so"), best first. Looked for above the module or program that holds the address `symbol`: in the
+// site-packages that it lies in, in those of a virtual environment that it lies in (a program in bin), and in those of a .venv beside it or above it (a build
+// tree). No other folder is looked into: what lies in a folder that anybody may write is not loaded.
 std::vector<std::string> package_files(const void* symbol, const std::string& file);
 
 }  // namespace thalweg

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <vector>
 
 #include "support/package_files.h"
@@ -16,7 +17,15 @@ constexpr char kFileName[] = "libthalweg_clang.so";
 std::vector<std::string> candidates() {
   if (const char* path = std::getenv("THALWEG_CLANG_LIBRARY")) return {path};
   const void* here = reinterpret_cast<const void*>(&candidates);
-  std::vector<std::string> found = package_files(here, kFileName);  // beside the module, or in a build folder above it
+  std::vector<std::string> found;
+  Dl_info module;
+  std::error_code error;
+  if (dladdr(here, &module) && module.dli_fname) {  // beside the module, or in the build folder above it
+    auto file = std::filesystem::canonical(module.dli_fname, error);
+    if (error) file = std::filesystem::absolute(module.dli_fname, error);
+    for (const auto& folder : {file.parent_path(), std::filesystem::absolute(module.dli_fname, error).parent_path(), file.parent_path().parent_path()})
+      if (std::filesystem::exists(folder / kFileName, error)) found.push_back(folder / kFileName);
+  }
   for (std::string& path : package_files(here, std::string("thalweg/") + kFileName)) found.push_back(std::move(path));
   return found;
 }
