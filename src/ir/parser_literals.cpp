@@ -31,6 +31,7 @@ class DenseReader {
       if (size_ != 0) fail("dense<> holds no elements, expected " + std::to_string(size_));
     } else if (text_[at_] == '"') {
       hex();
+      if (size_ == 0) literal_->splat = false, literal_->data.clear();
     } else if (text_[at_] == '[') {
       list();
       finish(true);
