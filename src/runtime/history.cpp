@@ -104,9 +104,13 @@ std::vector<HistoryEvent> History::events() {
 }
 
 void record_history(size_t limit) {
-  // An earlier recording is never deleted: a thread may be writing into it.
   if (limit == 0) return history.store(nullptr);
+  // An earlier recording is never deleted, a thread may be writing into it, but known here for as long as the process lives.
+  static std::mutex mutex;
+  static auto* const all = new std::vector<History*>();
+  std::lock_guard guard(mutex);
   auto* fresh = new History(limit);
+  all->push_back(fresh);
   latest.store(fresh);
   history.store(fresh);
 }
