@@ -133,7 +133,7 @@ Values batch_norm_row(Lowering& l) {
   Values results = b.composite("thalweg.batch_norm", operands, {x->type, channel, channel, channel}, std::move(config));
   V variance = results.back();
   results.pop_back();
-  const double n = static_cast<double>(x->type.size() / std::max<int64_t>(channel.size(), 1));
+  const double n = static_cast<double>(x->type.size()) / static_cast<double>(std::max<int64_t>(channel.size(), 1));
   auto blend = [&](V running, V batch) {
     V momentum = b.broadcast_to(l.number(6, dtype), running->type.dims);
     return add(b, mul(b, running, sub(b, like(b, momentum, 1), momentum)), mul(b, batch, momentum));
