@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "support/error.h"
-#include "support/package_files.h"
+#include "support/vendor_library.h"
 
 namespace thalweg::codegen::cuda {
 namespace {
@@ -28,32 +28,16 @@ struct Loaded {
   std::string failure;
 };
 
-void* open_library(std::string& tried) {
-  std::vector<std::string> names;
-  if (const char* path = std::getenv("THALWEG_NVRTC_LIBRARY")) {
-    names = {path};
-  } else {
-    names = {"libnvrtc.so.13", "libnvrtc.so.12"};
-    const void* here = reinterpret_cast<const void*>(&open_library);
-    for (const char* file : {"nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12"})
-      for (std::string& path : package_files(here, file)) names.push_back(std::move(path));
-    names.insert(names.end(), {"/usr/local/cuda/lib64/libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.12"});
-  }
-  // A copy that is in the process already, such as PyTorch's, comes first.
-  for (const std::string& name : names)
-    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return library;
-  for (const std::string& name : names) {
-    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-    tried += std::string("\n  ") + dlerror();
-  }
-  return nullptr;
+std::vector<std::string> library_names() {
+  if (const char* path = std::getenv("THALWEG_NVRTC_LIBRARY")) return {path};
+  return toolkit_library_names(reinterpret_cast<const void*>(&library_names), "libnvrtc.so", "cuda_nvrtc");
 }
 
 Loaded load() {
   Loaded made;
   const std::string cure = "pip install nvidia-cuda-nvrtc, or set THALWEG_NVRTC_LIBRARY to libnvrtc.so.13";
   std::string tried;
-  void* library = open_library(tried);
+  void* library = open_vendor_library(library_names(), tried);
   if (!library) {
     made.failure = "The GPU compiler could not be loaded. It needs NVRTC 12.0 or later: " + cure + ". Tried:" + tried;
     return made;

@@ -14,7 +14,7 @@
 #include "runtime/stream.h"
 #include "support/error.h"
 #include "support/object_cache.h"
-#include "support/package_files.h"
+#include "support/vendor_library.h"
 
 namespace thalweg::libs::cuda {
 namespace {
@@ -39,26 +39,10 @@ struct Loaded {
   std::string failure;
 };
 
-void* open_library(std::string& tried) {
-  std::vector<std::string> names = {"libcublasLt.so.13", "libcublasLt.so.12"};
-  const void* here = reinterpret_cast<const void*>(&open_library);
-  for (const char* file : {"nvidia/cu13/lib/libcublasLt.so.13", "nvidia/cublas/lib/libcublasLt.so.12"})
-    for (std::string& path : package_files(here, file)) names.push_back(std::move(path));
-  names.insert(names.end(), {"/usr/local/cuda/lib64/libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.12"});
-  // A copy that is in the process already, such as PyTorch's, comes first.
-  for (const std::string& name : names)
-    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return library;
-  for (const std::string& name : names) {
-    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-    tried += std::string("\n  ") + dlerror();
-  }
-  return nullptr;
-}
-
 Loaded load() {
   Loaded made;
   std::string tried;
-  void* library = open_library(tried);
+  void* library = open_vendor_library(toolkit_library_names(reinterpret_cast<const void*>(&load), "libcublasLt.so", "cublas"), tried);
   if (!library) {
     made.failure =
         "Matrix products on the GPU need cuBLASLt 12.0 or later, which was not found: pip install nvidia-cublas, or put it on LD_LIBRARY_PATH. Tried:";

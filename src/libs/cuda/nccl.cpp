@@ -5,6 +5,7 @@
 
 #include "runtime/cuda/cuda_device.h"
 #include "support/error.h"
+#include "support/vendor_library.h"
 
 namespace thalweg::libs::cuda {
 namespace {
@@ -24,9 +25,8 @@ struct Loaded {
 const Loaded& loaded() {
   static const Loaded& instance = *[] {
     auto* made = new Loaded;
-    // PyTorch's own copy is taken when it is in the process already.
-    void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    if (library == nullptr) library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    std::string tried;
+    void* library = open_vendor_library({"libnccl.so.2"}, tried);
     if (library == nullptr) {
       made->failure = "NCCL was not found (libnccl.so.2 cannot be loaded); pip install nvidia-nccl-cu13, or put it on LD_LIBRARY_PATH";
       return made;
