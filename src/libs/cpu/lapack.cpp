@@ -5,6 +5,7 @@
 #include <complex>
 #include <cstring>
 #include <limits>
+#include <string>
 
 #include "libs/cpu/blas.h"
 #include "libs/cpu/parallel.h"
@@ -31,21 +32,22 @@ int as_int(int64_t n) {
   return static_cast<int>(n);
 }
 
+// The letter that BLAS's and LAPACK's names have for an element type.
 template <class T>
-constexpr const char* kPotrf = "";
+constexpr char kLetter = 0;
 template <>
-constexpr const char* kPotrf<float> = "spotrf_";
+constexpr char kLetter<float> = 's';
 template <>
-constexpr const char* kPotrf<double> = "dpotrf_";
+constexpr char kLetter<double> = 'd';
 template <>
-constexpr const char* kPotrf<std::complex<float>> = "cpotrf_";
+constexpr char kLetter<std::complex<float>> = 'c';
 template <>
-constexpr const char* kPotrf<std::complex<double>> = "zpotrf_";
+constexpr char kLetter<std::complex<double>> = 'z';
 
 template <class T>
 void factor_all(int64_t batch, int64_t n, bool lower, const T* a, T* factor) {
   using Potrf = void (*)(const char* triangle, const int* n, T* a, const int* lda, int* info, size_t triangle_length);
-  static const auto potrf = reinterpret_cast<Potrf>(blas_symbol(kPotrf<T>));
+  static const auto potrf = reinterpret_cast<Potrf>(blas_symbol(std::string(1, kLetter<T>) + "potrf_"));
   const int size = as_int(n);
   parallel_for(batch, std::max<int64_t>(1, 200'000 / std::max<int64_t>(1, n * n * n / 3)), [&](int64_t begin, int64_t end) {
     for (int64_t m = begin; m < end; ++m) {
@@ -66,17 +68,6 @@ void factor_all(int64_t batch, int64_t n, bool lower, const T* a, T* factor) {
 }
 
 template <class T>
-constexpr const char* kTrsm = "";
-template <>
-constexpr const char* kTrsm<float> = "cblas_strsm";
-template <>
-constexpr const char* kTrsm<double> = "cblas_dtrsm";
-template <>
-constexpr const char* kTrsm<std::complex<float>> = "cblas_ctrsm";
-template <>
-constexpr const char* kTrsm<std::complex<double>> = "cblas_ztrsm";
-
-template <class T>
 constexpr bool kIsComplex = false;
 template <class T>
 constexpr bool kIsComplex<std::complex<T>> = true;
@@ -86,7 +77,7 @@ void solve_all(const TriangularSystem& s, const T* a, const T* b, T* x) {
   // CBLAS takes real factors by value and complex ones by address.
   using Alpha = std::conditional_t<kIsComplex<T>, const void*, T>;
   using Trsm = void (*)(int order, int side, int triangle, int form, int diagonal, int m, int n, Alpha alpha, const T* a, int lda, T* b, int ldb);
-  static const auto trsm = reinterpret_cast<Trsm>(blas_symbol(kTrsm<T>));
+  static const auto trsm = reinterpret_cast<Trsm>(blas_symbol(std::string("cblas_") + kLetter<T> + "trsm"));
   const int64_t n = s.left ? s.rows : s.columns, size = s.rows * s.columns;
   const int form = s.form == TriangularSystem::Form::Plain ? kNoTrans : s.form == TriangularSystem::Form::Transposed ? kTrans : kConjTrans;
   const int rows = as_int(s.rows), columns = as_int(s.columns), lda = as_int(n);
