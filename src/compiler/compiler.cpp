@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "compiler/assembly.h"
 #include "compiler/heavy.h"
 #include "passes/decompose.h"
 #include "passes/pass.h"
@@ -12,9 +13,12 @@ namespace thalweg::compiler {
 std::shared_ptr<const exec::Executable> compile(std::unique_ptr<ir::Function> function, const Options& options, const ir::Module* module) {
   const auto start = std::chrono::steady_clock::now();
   passes::simplify(*function, module);
-  exec::Program program = compile_program(std::move(function), options, module);
-  program.info.compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return exec::make_executable(std::move(program));
+  auto timed = [&](auto program) {
+    program.info.compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return program;
+  };
+  if (on_gpu(options)) return exec::make_executable(timed(compile_cuda_program(std::move(function), options, module)), *options.device);
+  return exec::make_executable(timed(compile_program(std::move(function), options, module)));
 }
 
 void make_portable(ir::Function& function) { passes::decompose(function); }

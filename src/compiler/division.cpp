@@ -1,6 +1,7 @@
 // Layouts, products, fusion.
 #include "compiler/division.h"
 
+#include "compiler/assembly.h"
 #include "compiler/layouts.h"
 #include "passes/convolutions.h"
 
@@ -10,7 +11,7 @@ Division divide(ir::Function& function, const Options& options, const ir::Module
   passes::unfold_convolutions(function);
   settle_layouts(function);
   Division division;
-  division.products = std::make_unique<ProductPlans>(plan_products(function));
+  division.products = std::make_unique<ProductPlans>(plan_products(function, on_gpu(options)));
   division.context = {division.products.get(), &options, module, &info};
   codegen::FusionOptions fusion_options;
   fusion_options.heavy = [&](const ir::Op& op) { return heavy_operands(op, division.context); };

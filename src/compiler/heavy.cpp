@@ -9,6 +9,8 @@
 #include "codegen/scanning.h"
 #include "codegen/scatter.h"
 #include "codegen/sorting.h"
+#include "compiler/assembly.h"
+#include "compiler/cuda_steps.h"
 #include "compiler/interpreted.h"
 #include "compiler/library_steps.h"
 #include "compiler/rewrite.h"
@@ -26,6 +28,8 @@ StepArg write_arg(const ir::Value* value) { return {{value, -1}, value->type.is_
 
 const std::string& target_of(const ir::Op& op) { return op.attrs.string("call_target_name"); }
 
+}  // namespace
+
 const ir::Attributes& config_of(const ir::Op& op) {
   static const ir::Attributes empty;
   const ir::Attribute* config = op.attrs.find("backend_config");
@@ -33,6 +37,8 @@ const ir::Attributes& config_of(const ir::Op& op) {
     if (auto dict = std::get_if<std::shared_ptr<const ir::Attributes>>(&config->value)) return **dict;
   return empty;
 }
+
+namespace {
 
 std::string attribute_text(const ir::Attribute& attribute) {
   if (auto text = std::get_if<std::string>(&attribute.value)) return *text;
@@ -310,7 +316,9 @@ std::optional<std::vector<const ir::Value*>> heavy_operands(const ir::Op& op, co
 }
 
 void add_heavy_steps(const ir::Op& op, const HeavyContext& context, std::vector<Step>& steps) {
-  if (auto product = context.products->find(&op); product != context.products->end()) return add_product(product->second, op, steps);
+  const bool gpu = on_gpu(*context.options);
+  if (auto product = context.products->find(&op); product != context.products->end())
+    return gpu ? add_cuda_product(product->second, op, context, steps) : add_product(product->second, op, steps);
   if (codegen::is_scatter(op)) return add_scatter(op, context, steps);
   if (codegen::is_scan(op)) return add_part(codegen::write_scan(op), context, steps);
   if (codegen::is_small_update(op)) {
@@ -318,10 +326,10 @@ void add_heavy_steps(const ir::Op& op, const HeavyContext& context, std::vector<
     return add_part(codegen::write_small_update(op), context, steps);
   }
   if (codegen::is_sort(op)) return add_part(codegen::write_sort(op), context, steps);
-  if (is_check(op)) return add_check(op, steps);
+  if (is_check(op)) return gpu ? add_cuda_check(op, config_of(op).string("message", ""), context, steps) : add_check(op, steps);
   if (op.code == OpCode::CustomCall && known_custom_call(op)) return add_opaque(op, steps);
-  if (op.code == OpCode::While) return add_while(op, context, steps);
-  if (control_flow(op)) return add_branch(op, context, steps);
+  if (op.code == OpCode::While) return gpu ? add_cuda_while(op, context, steps) : add_while(op, context, steps);
+  if (control_flow(op)) return gpu ? add_cuda_branch(op, context, steps) : add_branch(op, context, steps);
   if (add_library_step(op, steps)) return;
   add_interpreted(op, context, steps);
 }

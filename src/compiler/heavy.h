@@ -16,11 +16,14 @@ struct HeavyContext {
   const Options* options = nullptr;
   const ir::Module* module = nullptr;
   exec::ExecutableInfo* info = nullptr;
-  int* temporaries = nullptr;  // how many scratch buffers the steps have so far
+  int* temporaries = nullptr;                       // how many scratch buffers the steps have so far
+  std::vector<runtime::BufferPtr>* held = nullptr;  // Assembly::held
 };
 
 // The values that the op reads from buffers, or nothing when a nest can compute it.
 std::optional<std::vector<const ir::Value*>> heavy_operands(const ir::Op& op, const HeavyContext& context);
+// The backend_config dictionary of a custom call, empty when there is none.
+const ir::Attributes& config_of(const ir::Op& op);
 // True for checks, which run as early as they can.
 bool is_check(const ir::Op& op);
 // Appends the steps of a heavy op.
@@ -28,5 +31,7 @@ void add_heavy_steps(const ir::Op& op, const HeavyContext& context, std::vector<
 
 // The program of a function, for whole executables and for regions of control flow.
 exec::Program compile_program(std::unique_ptr<ir::Function> function, const Options& options, const ir::Module* module);
+// The same for the GPU of `options`.
+exec::CudaProgram compile_cuda_program(std::unique_ptr<ir::Function> function, const Options& options, const ir::Module* module);
 
 }  // namespace thalweg::compiler

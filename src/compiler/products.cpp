@@ -248,16 +248,24 @@ bool is_for_nest(const exec::GemmCommand& g) {
   return (g.n == 1 && !g.trans_a) || (g.m == 1 && g.trans_b);
 }
 
+exec::Element element_of(DType dtype) {
+  return dtype == DType::F64 ? exec::Element::F64 : dtype == DType::BF16 ? exec::Element::BF16 : dtype == DType::F16 ? exec::Element::F16 : exec::Element::F32;
+}
+
+bool of_one_type(const ir::Op& op) { return op.operand(0)->type.dtype == op.result()->type.dtype && op.operand(1)->type.dtype == op.result()->type.dtype; }
+
 // Products that BLAS does not take as they are.
-std::vector<ir::Value*> simplify(ir::Builder& b, ir::Op& op) {
+std::vector<ir::Value*> simplify(ir::Builder& b, ir::Op& op, bool gpu) {
   if (op.code != OpCode::DotGeneral) return {};
   const ir::Type& type = op.result()->type;
   ir::Value *lhs = op.operand(0), *rhs = op.operand(1);
+  if (gpu && through_f32(type.dtype) && of_one_type(op) && lhs->type.size() > 0 && rhs->type.size() > 0) return {};
+  if (!gpu)
+    if (std::vector<ir::Value*> library = library_product(b, op); !library.empty()) return library;
   if (type.size() > 0 && (lhs->type.size() == 0 || rhs->type.size() == 0) && !ir::is_complex(type.dtype)) return {b.splat(type, 0)};
   const bool floats = ir::is_float(lhs->type.dtype) && ir::is_float(rhs->type.dtype) && ir::is_float(type.dtype);
   const bool narrow = through_f32(lhs->type.dtype) || through_f32(rhs->type.dtype) || through_f32(type.dtype);
   const DType wide = lhs->type.dtype == DType::F64 || rhs->type.dtype == DType::F64 || type.dtype == DType::F64 ? DType::F64 : DType::F32;
-  if (std::vector<ir::Value*> library = library_product(b, op); !library.empty()) return library;
   if (!floats || (!narrow && lhs->type.dtype == type.dtype && rhs->type.dtype == type.dtype)) return {};
   for (DType d : {lhs->type.dtype, rhs->type.dtype, type.dtype})
     if (d != DType::F32 && d != DType::F64 && !through_f32(d)) return {};
@@ -267,17 +275,15 @@ std::vector<ir::Value*> simplify(ir::Builder& b, ir::Op& op) {
 
 }  // namespace
 
-ProductPlans plan_products(ir::Function& function) {
+ProductPlans plan_products(ir::Function& function, bool gpu) {
   ProductPlans plans;
   std::unordered_set<const ir::Value*> forced;
   Copies copies(forced);
-  rewrite(function, simplify);
+  rewrite(function, [gpu](ir::Builder& b, ir::Op& op) { return simplify(b, op, gpu); });
   rewrite(function, [&](ir::Builder& b, ir::Op& op) -> std::vector<ir::Value*> {
     if (op.code != OpCode::DotGeneral) return {};
     const DType dtype = op.result()->type.dtype;
-    if ((dtype != DType::F32 && dtype != DType::F64) || op.operand(0)->type.dtype != dtype || op.operand(1)->type.dtype != dtype ||
-        op.result()->type.size() == 0)
-      return {};
+    if ((dtype != DType::F32 && dtype != DType::F64 && !(gpu && through_f32(dtype))) || !of_one_type(op) || op.result()->type.size() == 0) return {};
     ir::DotDims d = ir::dot_dims(op.attrs);
     Roles left = roles_of(op.operand(0)->type, d.lhs_batch, d.lhs_contract), right = roles_of(op.operand(1)->type, d.rhs_batch, d.rhs_contract);
     auto view = [&](size_t i, Roles& roles) {
@@ -294,7 +300,7 @@ ProductPlans plan_products(ir::Function& function) {
     ProductPlan plan;
     plan.lhs = codegen::canonical(a.base), plan.rhs = codegen::canonical(c.base);
     exec::GemmCommand& g = plan.command;
-    g.wide = dtype == DType::F64;
+    g.element = element_of(dtype);
     g.m = a.free.extent(), g.n = c.free.extent(), g.k = a.contract.extent();
     Layout la = *layout_of(a, true), lb = *layout_of(c, false);
     g.trans_a = la.trans, g.lda = la.leading, g.trans_b = lb.trans, g.ldb = lb.leading, g.ldc = g.n;

@@ -18,7 +18,7 @@ struct ProductPlan {
 using ProductPlans = std::unordered_map<const ir::Op*, ProductPlan>;
 
 // Makes every product of `function` one that BLAS or a nest can do: 16-bit floats through f32, empty sums become zeros, operands whose layout BLAS
-// cannot read get an explicit transpose. Returns the plans of those that go to BLAS (f32 and f64).
-ProductPlans plan_products(ir::Function& function);
+// cannot read get an explicit transpose. Returns the plans of those that go to BLAS (f32 and f64). With `gpu` BLAS takes 16-bit floats as they are.
+ProductPlans plan_products(ir::Function& function, bool gpu = false);
 
 }  // namespace thalweg::compiler

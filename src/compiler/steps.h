@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/nest.h"
+#include "exec/cuda_program.h"
 #include "exec/program.h"
 
 namespace thalweg::compiler {
@@ -34,13 +35,14 @@ struct KernelPart {
   double cost() const { return static_cast<double>(units) * unit_cost; }
 };
 
-// One command to be. Exactly one of parts, gemm, call is used.
+// One command to be. Exactly one of parts, gemm, call, device_call is used.
 struct Step {
   std::vector<KernelPart> parts;
   std::optional<exec::GemmCommand> gemm;        // args: a, b, c
-  std::function<void(void* const* args)> call;  // args in order of `args`
+  std::function<void(void* const* args)> call;  // of the host; args in order of `args`
+  exec::CudaCall device_call;                   // of a GPU's program
   std::string name;
-  std::vector<StepArg> args;  // of gemm and call
+  std::vector<StepArg> args;  // of gemm and calls
   bool fallible = false;
   bool opaque = false;   // a whole operation of somebody else, counted by name
   bool library = false;  // a library's product or convolution

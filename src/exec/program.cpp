@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "exec/placing.h"
 #include "exec/profile.h"
 #include "libs/cpu/blas.h"
 #include "libs/cpu/parallel.h"
@@ -27,7 +28,7 @@ class Runner {
     }
   }
   void operator()(const GemmCommand& command) {
-    if (command.wide) {
+    if (command.element == Element::F64) {
       gemm<double>(command);
     } else {
       gemm<float>(command);
@@ -80,14 +81,7 @@ void run_profiled(const Program& program, Runner& runner) {
 // What one launch keeps until its work has run.
 struct Launch {
   std::shared_ptr<const Program> program;
-  std::vector<void*> slots;
-  std::vector<uint64_t> scalars;
-  struct Copy {
-    void* to;
-    const void* from;
-    size_t bytes;
-  };
-  std::vector<Copy> copies;
+  Placed placed;
 };
 
 class ProgramExecutable final : public Executable {
@@ -102,58 +96,20 @@ class ProgramExecutable final : public Executable {
 
 LaunchResult ProgramExecutable::launch(runtime::Stream& stream, std::span<const Argument> arguments) const {
   const Program& p = *program_;
-  THALWEG_ASSERT(arguments.size() == p.argument_bytes.size(), "arguments: ", arguments.size(), ", program takes ", p.argument_bytes.size());
   auto launch = std::make_shared<Launch>();
   launch->program = program_;
-  launch->slots.resize(p.slots());
-  launch->scalars.resize(arguments.size());
   runtime::Submission submission(stream);
   LaunchResult result;
-  result.outputs.resize(p.outputs.size());
-  std::vector<bool> handed_on(arguments.size(), false);
-  for (size_t i = 0; i < p.outputs.size(); ++i) {
-    const OutputPlan& plan = p.outputs[i];
-    const Argument* alias = plan.alias >= 0 ? &arguments[plan.alias] : nullptr;
-    const bool reuse = alias && alias->donated && alias->buffer && !handed_on[plan.alias] && alias->buffer->size() >= plan.bytes;
-    if (reuse) {
-      result.outputs[i] = alias->buffer;
-      handed_on[plan.alias] = true;
-    } else {
-      result.outputs[i] = stream.allocate(plan.bytes);
-    }
-    launch->slots[p.output_slot(i)] = result.outputs[i]->data();
-  }
-  runtime::BufferPtr arena;
-  if (p.arena_bytes > 0) {
-    arena = stream.allocate(p.arena_bytes);
-    launch->slots[p.arena_slot()] = arena->data();
-    submission.write(arena);
-  }
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const Argument& argument = arguments[i];
-    if (!argument.buffer) {
-      THALWEG_ASSERT(p.argument_scalar[i], "argument ", i, " has no buffer");
-      launch->scalars[i] = argument.scalar;
-      launch->slots[i] = &launch->scalars[i];
-      continue;
-    }
-    THALWEG_ASSERT(argument.buffer->size() >= p.argument_bytes[i], "argument ", i, " has ", argument.buffer->size(), " bytes, program takes ",
-                   p.argument_bytes[i]);
-    launch->slots[i] = argument.buffer->data();
-    submission.read(argument.buffer);  // also where it becomes an output: if what made it failed, this launch fails alike
-  }
-  for (size_t i = 0; i < p.outputs.size(); ++i) {
-    submission.write(result.outputs[i]);
-    if (p.outputs[i].forward) {
-      void *to = launch->slots[p.output_slot(i)], *from = launch->slots[p.outputs[i].alias];
-      if (to != from) launch->copies.push_back({to, from, p.outputs[i].bytes});
-    }
-  }
-  for (size_t i = 0; i < p.constants.size(); ++i) launch->slots[p.constant_slot(i)] = const_cast<std::byte*>(p.constants[i].data());
+  launch->placed = place(p, stream, arguments, submission, result);
+  std::vector<void*>& slots = launch->placed.slots;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (!arguments[i].buffer) slots[i] = &launch->placed.scalars[i];
+  for (size_t i = 0; i < p.constants.size(); ++i) slots[p.constant_slot(i)] = const_cast<std::byte*>(p.constants[i].data());
   submission.label("program");
   submission.run([launch](void*) {
-    for (const Launch::Copy& copy : launch->copies) std::memcpy(copy.to, copy.from, copy.bytes);
-    run(*launch->program, launch->slots.data());
+    void* const* at = launch->placed.slots.data();
+    for (const Placed::Copy& copy : launch->placed.copies) std::memcpy(at[copy.to], at[copy.from], copy.bytes);
+    run(*launch->program, at);
   });
   return result;
 }

@@ -25,9 +25,13 @@ struct KernelCommand {
   std::vector<Ref> args;
 };
 
-// C = A · B for each batch entry, whose places differ by the offsets given (elements). f32, or f64 when `wide`.
+// Elements of a product's matrices. The CPU's library takes the first two.
+enum class Element : uint8_t { F32, F64, F16, BF16 };
+
+// C = A · B for each batch entry, whose places differ by the offsets given (elements).
 struct GemmCommand {
-  bool wide = false, trans_a = false, trans_b = false;
+  Element element = Element::F32;
+  bool trans_a = false, trans_b = false;
   int64_t m = 0, n = 0, k = 0, lda = 0, ldb = 0, ldc = 0;
   Ref a, b, c;
   std::vector<int64_t> a_offsets, b_offsets, c_offsets;  // one an entry
@@ -49,14 +53,13 @@ struct OutputPlan {
   bool forward = false;  // with alias: the output is that argument unchanged; copied when it is not donated
 };
 
-// Everything that a launch needs; plain data, made by compiler/.
-struct Program {
+// What programs for any device have: arguments, results, constants and scratch memory.
+struct Frame {
   std::vector<size_t> argument_bytes;
   std::vector<bool> argument_scalar;  // may come as Argument::scalar
   std::vector<OutputPlan> outputs;
   std::vector<std::vector<std::byte>> constants;
   size_t arena_bytes = 0;
-  std::vector<Command> commands;
   ExecutableInfo info;
 
   int32_t argument_slot(size_t i) const { return static_cast<int32_t>(i); }
@@ -64,6 +67,11 @@ struct Program {
   int32_t constant_slot(size_t i) const { return static_cast<int32_t>(argument_bytes.size() + outputs.size() + i); }
   int32_t arena_slot() const { return static_cast<int32_t>(argument_bytes.size() + outputs.size() + constants.size()); }
   size_t slots() const { return argument_bytes.size() + outputs.size() + constants.size() + 1; }
+};
+
+// Everything that a launch on the CPU needs; plain data, made by compiler/.
+struct Program : Frame {
+  std::vector<Command> commands;
 };
 
 // Runs the commands on the calling thread and the pool; `slots` holds the address of each slot. Rethrows what a command throws.

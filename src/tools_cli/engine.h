@@ -21,7 +21,8 @@ class Engine {
   virtual std::string report() const { return {}; }
 };
 
-// Prepares (for cpu: compiles) the module's main. `device`: "interpreter" or "cpu"; else Error(Invalid). The module must outlive the engine.
+// Prepares (on a device: compiles) the module's main. `device`: "interpreter", "cpu" or "cuda" (the first GPU); else Error(Invalid). The module must outlive
+// the engine.
 std::unique_ptr<Engine> make_engine(const ir::Module& module, const std::string& device);
 
 }  // namespace thalweg::tools_cli

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kUsage = R"(usage: thalweg COMMAND …
 
-  run FILE.mlir [--inputs IN.npz] [--out OUT.npz] [--expect OUT.npz [--tolerance T]] [--device interpreter|cpu] [--repeat N] [--report]
+  run FILE.mlir [--inputs IN.npz] [--out OUT.npz] [--expect OUT.npz [--tolerance T]] [--device interpreter|cpu|cuda] [--repeat N] [--report]
       runs the program's main on arrays in_0, in_1, …; checks that the program holds are judged
   check FILE.mlir
       parses and verifies
@@ -17,7 +17,7 @@ constexpr const char* kUsage = R"(usage: thalweg COMMAND …
       prints the program after the passes: inline, decompose, recognize, disjoint_convolutions, unfold_convolutions, canonicalize, fold, cse, dce; without
       --passes: what every compile does first;
       --graph draws it instead, each kernel, product and call of the compiled program a box with its ops
-  judge [--device interpreter|cpu] [--constants]
+  judge [--device interpreter|cpu|cuda] [--constants]
       judges the test programs named on stdin; see tools/stablehlo_suite
   random [--count N] [--seed S] [--ops K] [--largest ELEMENTS] [--device cpu|passes] [--keep-going]
       compares random programs with the interpreter, bit for bit, and shrinks those that differ; prints the seed of each

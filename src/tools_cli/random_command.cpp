@@ -179,7 +179,7 @@ void show(uint64_t seed, const RandomProgram& program, const Runner& runner) {
 }  // namespace
 
 int random_command(std::span<const std::string> given) {
-  const Arguments arguments(given, {"--count", "--seed", "--ops", "--largest", "--device"}, {"--keep-going"}, false);
+  const Arguments arguments(given, {"--count", "--seed", "--ops", "--largest", "--device"}, {"--keep-going", "--print"}, false);
   const auto first = static_cast<uint64_t>(arguments.integer("--seed", 1));
   const int64_t count = arguments.integer("--count", 100);
   const std::string device = arguments.value("--device", "cpu");
@@ -194,6 +194,7 @@ int random_command(std::span<const std::string> given) {
     };
     RandomProgram program = random_program(seed, options);
     ir::verify(*program.function);
+    if (arguments.has("--print")) std::cout << "seed " << seed << ":\n" << print(*program.function) << std::endl;
     if (difference(*program.function, program.inputs, runner).kind == Difference::None) continue;
     ++differing;
     show(seed, Shrinker(std::move(program), runner).run(), runner);

@@ -1,14 +1,13 @@
-// Function → program: fuse, make steps, place buffers, compile kernels.
+// Fuses, makes steps, places buffers.
+#include "compiler/assembly.h"
+
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <map>
 #include <set>
 
-#include "codegen/cpu/jit.h"
 #include "compiler/division.h"
 #include "plan/arena.h"
+#include "runtime/cuda/cuda_device.h"
 #include "support/error.h"
 
 namespace thalweg::compiler {
@@ -24,17 +23,10 @@ struct Home {
   int first = -1, last = -1;
 };
 
-// For looking at: with THALWEG_DUMP_KERNELS=FOLDER every kernel's text goes to a file there.
-void dump(const std::vector<codegen::cpu::KernelSource>& sources) {
-  const char* folder = std::getenv("THALWEG_DUMP_KERNELS");
-  if (!folder) return;
-  for (const auto& source : sources) std::ofstream(std::string(folder) + "/" + source.name + ".cpp") << source.text;
-}
-
 class Assembler {
  public:
   Assembler(ir::Function& function, const Options& options, const ir::Module* module) : function_(function), options_(options), module_(module) {}
-  exec::Program run();
+  Assembly run();
 
  private:
   void make_steps();
@@ -44,15 +36,15 @@ class Assembler {
   void find_aliases();
   bool may_alias(size_t argument, const ir::Value* output, int bytes_per_element) const;
   void place_arena();
-  void emit_commands();
   size_t constant(const ir::Literal& literal);
   exec::Ref ref(const BufferKey& key) const;
 
   ir::Function& function_;
   const Options& options_;
   const ir::Module* module_;
-  exec::Program program_;
+  exec::Frame program_;
   std::vector<Step> steps_;
+  std::vector<runtime::BufferPtr> held_;
   int temporaries_ = 0;
   std::map<BufferKey, Home> homes_;
   std::vector<std::pair<BufferKey, int64_t>> arena_;
@@ -61,7 +53,9 @@ class Assembler {
 };
 
 void Assembler::add_nest(const codegen::Nest& nest, const codegen::FusionResult& fusion) {
-  codegen::NestCode code = codegen::write_nest(nest, [&](const ir::Value* v) { return fusion.buffers.count(v) != 0; });
+  codegen::Nest placed = nest;
+  placed.single = on_gpu(options_);
+  codegen::NestCode code = codegen::write_nest(placed, [&](const ir::Value* v) { return fusion.buffers.count(v) != 0; });
   std::map<size_t, int> partial_buffers;
   for (const codegen::NestPartial& partial : code.partials) partial_buffers[partial.arg] = temporaries_++;
   auto part_of = [&](codegen::NestCode&& c, int partial_buffer) {
@@ -92,6 +86,7 @@ void Assembler::add_nest(const codegen::Nest& nest, const codegen::FusionResult&
 void Assembler::make_steps() {
   Division division = divide(function_, options_, module_, program_.info);
   division.context.temporaries = &temporaries_;
+  division.context.held = &held_;
   for (const codegen::Work& work : division.fusion.works) {
     if (work.is_nest()) {
       add_nest(work.nest, division.fusion);
@@ -127,6 +122,7 @@ void Assembler::bind_outputs() {
     } else if (value->def->code == OpCode::Constant || !output_of_.try_emplace(value, i).second) {
       Step copy;
       copy.name = "copy";
+      copy.copies = true;
       const size_t bytes = plan.bytes;
       copy.call = [bytes](void* const* args) { std::memcpy(args[1], args[0], bytes); };
       copy.args = {{{value, -1}, static_cast<int64_t>(bytes), false, false},
@@ -170,7 +166,7 @@ bool Assembler::may_alias(size_t argument, const ir::Value* output, int bytes_pe
   if (home == homes_.end()) return false;
   const int at = home->second.first;
   for (size_t s = 0; s < steps_.size(); ++s)
-    if (steps_[s].fallible && static_cast<int>(s) >= at) return false;
+    if (steps_[s].fallible && (static_cast<int>(s) >= at || on_gpu(options_))) return false;  // a GPU goes on behind what has failed
   auto uses = homes_.find(in);
   if (uses == homes_.end()) return true;
   if (uses->second.last < at) return true;
@@ -248,42 +244,7 @@ exec::Ref Assembler::ref(const BufferKey& key) const {
   return {program_.arena_slot(), it == arena_offset_.end() ? 0 : it->second};
 }
 
-void Assembler::emit_commands() {
-  std::vector<codegen::cpu::KernelSource> sources;
-  std::vector<size_t> commands;
-  for (const Step& step : steps_) {
-    auto refs = [&](const std::vector<StepArg>& args) {
-      std::vector<exec::Ref> out;
-      for (const StepArg& arg : args) out.push_back(ref(arg.buffer));
-      return out;
-    };
-    if (step.is_kernel()) {
-      KernelText text = kernel_text(step.parts);
-      exec::KernelCommand command;
-      command.name = text.name, command.units = text.units, command.grain = 2;
-      for (const KernelPart& part : step.parts)
-        for (const StepArg& arg : part.args) command.args.push_back(ref(arg.buffer));
-      sources.push_back({text.name, text.text});
-      commands.push_back(program_.commands.size());
-      program_.commands.push_back(std::move(command));
-      ++program_.info.kernels;
-    } else if (step.gemm) {
-      exec::GemmCommand command = *step.gemm;
-      command.a = ref(step.args[0].buffer), command.b = ref(step.args[1].buffer), command.c = ref(step.args[2].buffer);
-      program_.commands.push_back(std::move(command));
-      ++program_.info.library_calls;
-    } else {
-      program_.commands.push_back(exec::CallCommand{step.name, step.call, refs(step.args)});
-      if (step.library) ++program_.info.library_calls;
-      if (step.opaque) ++program_.info.opaque_calls, program_.info.opaque_names.push_back(step.name);
-    }
-  }
-  dump(sources);
-  std::vector<codegen::cpu::KernelFn> functions = codegen::cpu::compile(sources);
-  for (size_t i = 0; i < functions.size(); ++i) std::get<exec::KernelCommand>(program_.commands[commands[i]]).fn = functions[i];
-}
-
-exec::Program Assembler::run() {
+Assembly Assembler::run() {
   for (const auto& arg : function_.body.args) {
     const bool tensor = arg->type.is_tensor();
     program_.argument_bytes.push_back(static_cast<size_t>(tensor ? arg->type.bytes() : 0));
@@ -295,14 +256,21 @@ exec::Program Assembler::run() {
   find_aliases();
   place_arena();
   program_.info.temporary_bytes = program_.arena_bytes;
-  emit_commands();
-  return std::move(program_);
+  std::map<BufferKey, exec::Ref> places;
+  for (const auto& [key, home] : homes_) places[key] = ref(key);
+  return {std::move(program_), std::move(steps_), std::move(places), std::move(held_)};
 }
 
 }  // namespace
 
-exec::Program compile_program(std::unique_ptr<ir::Function> function, const Options& options, const ir::Module* module) {
-  return Assembler(*function, options, module).run();
+bool on_gpu(const Options& options) { return options.device && runtime::cuda::is_cuda(*options.device); }
+
+std::vector<exec::Ref> Assembly::refs(const std::vector<StepArg>& args) const {
+  std::vector<exec::Ref> out;
+  for (const StepArg& arg : args) out.push_back(places.at(arg.buffer));
+  return out;
 }
+
+Assembly assemble(ir::Function& function, const Options& options, const ir::Module* module) { return Assembler(function, options, module).run(); }
 
 }  // namespace thalweg::compiler
