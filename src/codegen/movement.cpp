@@ -17,17 +17,22 @@ Dims strides_of(const Dims& dims) {
   return strides;
 }
 
+constexpr int64_t kMostKnown = (int64_t{1} << 31) - 1;
+
 // Integers that grow evenly along each dim: first + Σ index[k] · along[k].
 struct Steps {
   int64_t first = 0;
   Dims along;
 };
 
-// The steps of an integer literal, or nothing when its elements are any others.
+// The steps of an integer literal, or nothing when its elements are any others. Of numbers below 2^31 only: they keep their values in conversions, and nothing
+// that is computed from them overflows.
 std::optional<Steps> steps_of(const ir::Literal& literal) {
   const Dims& dims = literal.type.dims;
   const int64_t n = literal.type.size();
   if (n == 0 || !ir::is_integer(literal.type.dtype) || ir::byte_size(literal.type.dtype) < 4) return {};
+  for (int64_t i = 0; i < (literal.splat ? 1 : n); ++i)
+    if (const int64_t x = ir::to_int(literal, i); x < -kMostKnown || x > kMostKnown) return {};
   const Dims strides = strides_of(dims);
   Steps steps{ir::to_int(literal, 0), Dims(dims.size(), 0)};
   for (size_t k = 0; k < dims.size(); ++k)

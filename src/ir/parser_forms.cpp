@@ -381,12 +381,14 @@ void Parser::reduce_precision_form(Draft& draft) {
   trailing_types(draft);
 }
 
+// func.return has its attributes before its operands, stablehlo.return behind them.
 void Parser::return_form(Draft& draft) {
+  optional_attributes(draft);
   while (lexer_.peek().kind == TokenKind::Value) {
     draft.operands.push_back(use());
     if (!lexer_.accept(',')) break;
   }
-  optional_attributes(draft);
+  if (draft.attrs.empty()) optional_attributes(draft);
   if (draft.operands.empty()) return;
   lexer_.expect(':');
   check_operands(draft, type_list());

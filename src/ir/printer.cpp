@@ -496,11 +496,12 @@ class Printer {
   }
 
   void returns(const Op& op) {
-    out_ += depth_ > 1 ? "stablehlo.return" : "return";
-    if (op.operands.empty()) return;
-    out_ += " " + uses(op);
-    attributes(op);
-    out_ += " : " + types_text(operand_types(op));
+    const bool inner = depth_ > 1;
+    out_ += inner ? "stablehlo.return" : "return";
+    if (!inner) attributes(op);
+    if (!op.operands.empty()) out_ += " " + uses(op);
+    if (inner) attributes(op);
+    if (!op.operands.empty()) out_ += " : " + types_text(operand_types(op));
   }
 
   std::string out_;

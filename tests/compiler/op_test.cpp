@@ -199,6 +199,24 @@ TEST_F(OpTest, GatherRowsAndPoints) {
   check({b_.gather(table, rows, by_row, {1, 24}), b_.gather(table, points, by_point, {1, 1})});
 }
 
+// Index constants that grow evenly are computed instead of read; those near the ends of their type are clamped like all others.
+TEST_F(OpTest, GatherAtConstantsOfAnySize) {
+  V table = arg(DType::F32, {3, 31});
+  std::vector<V> results;
+  for (DType dtype : {DType::S32, DType::S64, DType::U32, DType::U64}) {
+    const int64_t most = dtype == DType::S32 ? (int64_t{1} << 31) - 1 : dtype == DType::U32 ? (int64_t{1} << 32) - 1 : INT64_MAX;
+    for (int64_t first : {most, most - 1, -most - 1, int64_t{7295162163026704851}, int64_t{3}}) {
+      for (int64_t second : {-most, most / 2 + 5, int64_t{-4764840283041021258}, int64_t{5}}) {
+        ir::Literal at(ir::tensor(dtype, {2}));
+        for (int64_t i = 0; i < 2; ++i) std::memcpy(at.data.data() + i * ir::byte_size(dtype), i ? &second : &first, static_cast<size_t>(ir::byte_size(dtype)));
+        results.push_back(b_.gather(table, b_.constant(std::make_shared<ir::Literal>(at)), {{0}, {1}, {}, {}, {1}, 1}, {3, 1}));
+        results.push_back(b_.gather(table, b_.convert(b_.constant(std::make_shared<ir::Literal>(at)), DType::S32), {{0}, {1}, {}, {}, {1}, 1}, {3, 1}));
+      }
+    }
+  }
+  check(results);
+}
+
 TEST_F(OpTest, ScatterAddsRowsInOrder) {
   V table = arg(DType::F32, {30, 150}), rows = indices(DType::S64, {40}, -3, 33), updates = arg(DType::F32, {40, 150});
   auto add = [](ir::Builder& b, V a, V c) { return b.binary(OpCode::Add, a, c); };
