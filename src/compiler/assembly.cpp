@@ -223,7 +223,7 @@ void Assembler::place_arena() {
       lifetimes.push_back({home.bytes, home.first, home.last});
       keys.push_back(arg.buffer);
     });
-  plan::Placement placement = plan::place(lifetimes);
+  plan::Placement placement = plan::place(lifetimes, static_cast<int64_t>(on_gpu(options_) ? exec::kScratchAlignment : 64));
   for (size_t i = 0; i < keys.size(); ++i) arena_offset_[keys[i]] = placement.offsets[i];
   program_.arena_bytes = static_cast<size_t>(placement.total);
 }

@@ -57,6 +57,9 @@ CudaCall host_call(runtime::Device& device, std::function<void(void* const* args
 // Copies `bytes` from its first argument to its second one; nothing where both are one place.
 CudaCall device_copy(size_t bytes);
 
+// What libraries ask of scratch memory; every buffer of the arena begins at a multiple of it.
+inline constexpr size_t kScratchAlignment = 256;
+
 // The executable that launches the program on streams of `device`. Arguments that do not begin at a multiple of kArgumentAlignment are copied first.
 inline constexpr size_t kArgumentAlignment = 16;
 std::shared_ptr<const Executable> make_executable(CudaProgram program, runtime::Device& device);

@@ -87,6 +87,8 @@ void Parser::generic_op(Draft& draft) {
   const FunctionType types = function_type();
   check_operands(draft, types.operands);
   draft.results = types.results;
+  if (draft.code == OpCode::Return && code && !draft.results.empty())
+    lexer_.fail(token.begin, "op has results: " + std::string(token.text) + ", expected () behind ->");
   if (code) return;
   const std::string name(token.text);
   Attributes all = std::move(draft.attrs);

@@ -6,8 +6,7 @@
 
 namespace thalweg::plan {
 
-Placement place(std::span<const Lifetime> lifetimes) {
-  constexpr int64_t kAlign = 64;
+Placement place(std::span<const Lifetime> lifetimes, int64_t alignment) {
   Placement result;
   result.offsets.assign(lifetimes.size(), 0);
   std::vector<size_t> order(lifetimes.size());
@@ -16,14 +15,14 @@ Placement place(std::span<const Lifetime> lifetimes) {
   std::vector<size_t> placed;  // by offset
   for (size_t i : order) {
     const Lifetime& life = lifetimes[i];
-    const int64_t size = (life.bytes + kAlign - 1) / kAlign * kAlign;
+    const int64_t size = (life.bytes + alignment - 1) / alignment * alignment;
     if (size == 0) continue;
     int64_t offset = 0;
     for (size_t other : placed) {
       const Lifetime& o = lifetimes[other];
       if (o.last < life.first || o.first > life.last) continue;
       if (result.offsets[other] >= offset + size) break;
-      offset = std::max(offset, result.offsets[other] + (o.bytes + kAlign - 1) / kAlign * kAlign);
+      offset = std::max(offset, result.offsets[other] + (o.bytes + alignment - 1) / alignment * alignment);
     }
     result.offsets[i] = offset;
     result.total = std::max(result.total, offset + size);

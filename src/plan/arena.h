@@ -15,11 +15,11 @@ struct Lifetime {
 
 // Where each buffer lies.
 struct Placement {
-  std::vector<int64_t> offsets;  // multiples of 64
+  std::vector<int64_t> offsets;  // multiples of the alignment
   int64_t total = 0;
 };
 
-// Buffers whose lifetimes overlap get disjoint bytes. Depends on the lifetimes alone.
-Placement place(std::span<const Lifetime> lifetimes);
+// Buffers whose lifetimes overlap get disjoint bytes. `alignment`: a power of two. Depends on the arguments alone.
+Placement place(std::span<const Lifetime> lifetimes, int64_t alignment = 64);
 
 }  // namespace thalweg::plan
