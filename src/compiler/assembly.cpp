@@ -52,6 +52,15 @@ class Assembler {
   std::map<const ir::Value*, size_t> output_of_;
 };
 
+// The nest in a few words: how many values it computes, and the ops and types of those that are stored.
+std::string words_of(const codegen::Nest& nest) {
+  std::string text = std::to_string(nest.members.size()) + (nest.members.size() == 1 ? " op:" : " ops:");
+  for (size_t i = 0; i < nest.stored.size() && i < 4; ++i)
+    text += (i ? ", " : " ") + std::string(ir::name(nest.stored[i]->def->code)) + " " + ir::to_string(nest.stored[i]->type);
+  if (nest.stored.size() > 4) text += ", …";
+  return text;
+}
+
 void Assembler::add_nest(const codegen::Nest& nest, const codegen::FusionResult& fusion) {
   codegen::Nest placed = nest;
   placed.single = on_gpu(options_);
@@ -60,6 +69,7 @@ void Assembler::add_nest(const codegen::Nest& nest, const codegen::FusionResult&
   for (const codegen::NestPartial& partial : code.partials) partial_buffers[partial.arg] = temporaries_++;
   auto part_of = [&](codegen::NestCode&& c, int partial_buffer) {
     KernelPart part;
+    part.what = partial_buffer < 0 ? words_of(nest) : "sums put together";
     part.body = std::move(c.body), part.units = c.units, part.unit_cost = c.unit_cost;
     for (size_t i = 0; i < c.args.size(); ++i) {
       const codegen::NestArg& a = c.args[i];

@@ -27,7 +27,7 @@ exec::Program compile_program(std::unique_ptr<ir::Function> function, const Opti
     if (step.is_kernel()) {
       KernelText text = kernel_text(step.parts);
       exec::KernelCommand command;
-      command.name = text.name, command.units = text.units, command.grain = 2;
+      command.name = text.name + " " + summary(step.parts), command.units = text.units, command.grain = 2;
       for (const KernelPart& part : step.parts)
         for (const StepArg& arg : part.args) command.args.push_back(assembly.places.at(arg.buffer));
       sources.push_back({text.name, text.text});

@@ -142,7 +142,7 @@ void add_cuda_product(const ProductPlan& plan, const ir::Op& op, const HeavyCont
   for (size_t i = 0; i < g.a_offsets.size(); i += static_cast<size_t>(run.length))
     starts.push_back({g.a_offsets[i] * bytes_of(g.element), g.b_offsets[i] * bytes_of(g.element), g.c_offsets[i] * bytes_of(g.element)});
   Step step;
-  step.name = "product";
+  step.name = product->description();
   step.library = true;
   step.args = {{{plan.lhs, -1}, plan.lhs->type.bytes(), false, false},
                {{plan.rhs, -1}, plan.rhs->type.bytes(), false, false},

@@ -45,7 +45,7 @@ exec::CudaProgram compile_cuda_program(std::unique_ptr<ir::Function> function, c
       for (const StepArg& arg : part.args) command.args.push_back(assembly.places.at(arg.buffer));
     }
     codegen::cuda::KernelText text = codegen::cuda::kernel_text(parts, runtime::cuda::properties(device).multiprocessors);
-    command.name = text.source.name;
+    command.name = text.source.name + " " + summary(step.parts);
     command.shape.grid[0] = text.blocks, command.shape.block[0] = text.threads;
     commands.push_back(program.commands.size());
     sources.push_back(std::move(text.source));

@@ -69,9 +69,10 @@ std::string config_text(const ir::Op& op) {
   return out;
 }
 
-void add_part(codegen::NestCode&& code, const HeavyContext& context, std::vector<Step>& steps) {
+void add_part(const ir::Op& op, codegen::NestCode&& code, const HeavyContext& context, std::vector<Step>& steps) {
   if (code.units == 0) return;
   KernelPart part;
+  part.what = std::string(ir::name(op.code)) + " " + ir::to_string(op.result()->type);
   part.body = std::move(code.body), part.units = code.units, part.unit_cost = code.unit_cost;
   for (const codegen::NestArg& a : code.args) {
     const bool write = a.role != codegen::NestArg::Role::Read;
@@ -108,9 +109,9 @@ void add_copy(const ir::Value* from, const ir::Value* to, std::vector<Step>& ste
 }
 
 void add_scatter(const ir::Op& op, const HeavyContext& context, std::vector<Step>& steps) {
-  if (op.code == OpCode::SelectAndScatter) return add_part(codegen::write_select_and_scatter(op), context, steps);
+  if (op.code == OpCode::SelectAndScatter) return add_part(op, codegen::write_select_and_scatter(op), context, steps);
   for (size_t i = 0; i < op.results.size(); ++i) add_copy(op.operand(i), op.result(i), steps);
-  if (op.result()->type.size() > 0 && op.operand(op.results.size() + 1)->type.size() > 0) add_part(codegen::write_scatter(op), context, steps);
+  if (op.result()->type.size() > 0 && op.operand(op.results.size() + 1)->type.size() > 0) add_part(op, codegen::write_scatter(op), context, steps);
 }
 
 template <class T>
@@ -320,12 +321,12 @@ void add_heavy_steps(const ir::Op& op, const HeavyContext& context, std::vector<
   if (auto product = context.products->find(&op); product != context.products->end())
     return gpu ? add_cuda_product(product->second, op, context, steps) : add_product(product->second, op, steps);
   if (codegen::is_scatter(op)) return add_scatter(op, context, steps);
-  if (codegen::is_scan(op)) return add_part(codegen::write_scan(op), context, steps);
+  if (codegen::is_scan(op)) return add_part(op, codegen::write_scan(op), context, steps);
   if (codegen::is_small_update(op)) {
     add_copy(op.operand(0), op.result(), steps);
-    return add_part(codegen::write_small_update(op), context, steps);
+    return add_part(op, codegen::write_small_update(op), context, steps);
   }
-  if (codegen::is_sort(op)) return add_part(codegen::write_sort(op), context, steps);
+  if (codegen::is_sort(op)) return add_part(op, codegen::write_sort(op), context, steps);
   if (is_check(op)) return gpu ? add_cuda_check(op, config_of(op).string("message", ""), context, steps) : add_check(op, steps);
   if (op.code == OpCode::CustomCall && known_custom_call(op)) return add_opaque(op, steps);
   if (op.code == OpCode::While) return gpu ? add_cuda_while(op, context, steps) : add_while(op, context, steps);

@@ -111,6 +111,16 @@ void bundle(std::vector<Step>& steps) {
   steps = std::move(out);
 }
 
+std::string summary(const std::vector<KernelPart>& parts) {
+  std::vector<const KernelPart*> sorted;
+  for (const KernelPart& part : parts) sorted.push_back(&part);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const KernelPart* a, const KernelPart* b) { return a->cost() > b->cost(); });
+  std::string text;
+  for (size_t i = 0; i < sorted.size() && i < 3; ++i) text += (i ? "; " : "") + sorted[i]->what;
+  if (sorted.size() > 3) text += "; and " + std::to_string(sorted.size() - 3) + " more";
+  return text;
+}
+
 KernelText kernel_text(const std::vector<KernelPart>& parts) {
   KernelText kernel;
   std::string functions, dispatch;

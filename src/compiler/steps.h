@@ -29,6 +29,7 @@ struct StepArg {
 // One nest of a kernel step; `args` are its argument array.
 struct KernelPart {
   std::string body;
+  std::string what;  // for people: "12 ops: reduce f32[197], add bf16[197x768]"
   std::vector<StepArg> args;
   int64_t units = 0;
   double unit_cost = 1;
@@ -53,6 +54,9 @@ struct Step {
   // Calls fn for each argument, with the part's number (0 for gemm and call).
   void each_arg(const std::function<void(const StepArg&, size_t part)>& fn) const;
 };
+
+// What a kernel computes, for people: of its parts, the costliest first, three at most.
+std::string summary(const std::vector<KernelPart>& parts);
 
 // Moves small kernels that only feed the program's end to the end and merges independent small kernels into one.
 void bundle(std::vector<Step>& steps);

@@ -9,8 +9,8 @@ namespace {
 
 constexpr const char* kUsage = R"(usage: thalweg COMMAND …
 
-  run FILE.mlir [--inputs IN.npz] [--out OUT.npz] [--expect OUT.npz [--tolerance T]] [--device interpreter|cpu|cuda] [--repeat N] [--report]
-      runs the program's main on arrays in_0, in_1, …; checks that the program holds are judged
+  run FILE.mlir [--inputs IN.npz | --random SEED] [--out OUT.npz] [--expect OUT.npz [--tolerance T]] [--device interpreter|cpu|cuda] [--repeat N] [--report]
+      runs the program's main on arrays in_0, in_1, … or on random ones; checks that the program holds are judged; --repeat times it
   check FILE.mlir
       parses and verifies
   opt FILE.mlir [--passes NAME,…] [--print-after-each] [--graph OUT.svg]
@@ -19,7 +19,7 @@ constexpr const char* kUsage = R"(usage: thalweg COMMAND …
       --graph draws it instead, each kernel, product and call of the compiled program a box with its ops
   judge [--device interpreter|cpu|cuda] [--constants]
       judges the test programs named on stdin; see tools/stablehlo_suite
-  random [--count N] [--seed S] [--ops K] [--largest ELEMENTS] [--device cpu|passes] [--keep-going]
+  random [--count N] [--seed S] [--ops K] [--largest ELEMENTS] [--device cpu|cuda|passes] [--keep-going] [--print]
       compares random programs with the interpreter, bit for bit, and shrinks those that differ; prints the seed of each
 
 exit codes: 0 good, 1 a check in the program failed, 2 bad input

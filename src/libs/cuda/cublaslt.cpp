@@ -160,6 +160,8 @@ Product::Product(runtime::Device& device, const ProductShape& shape, unsigned al
 
 Product::~Product() = default;
 
+std::string Product::description() const { return text(shape_); }
+
 std::vector<ProductAlgorithm> Product::choices(int most) const {
   ContextScope scope(runtime::cuda::context(device_));
   const Descriptions& d = *descriptions_;

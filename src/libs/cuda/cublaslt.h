@@ -49,6 +49,8 @@ class Product {
   Product(const Product&) = delete;
 
   const ProductShape& shape() const { return shape_; }
+  // The shape for people, e.g. "bf16, 12 x 197 x 64 x 197 NT, …".
+  std::string description() const;
   // The ways that the library proposes, best guess first; `most` of them at most.
   std::vector<ProductAlgorithm> choices(int most) const;
   const ProductAlgorithm& algorithm() const { return algorithm_; }
