@@ -37,7 +37,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     add("--model", default="digits_vit", help="digits_vit or any classifier of torchvision.models")
     add("--device", default="xla", choices=("xla", "cpu"), help="cpu: PyTorch's own eager device")
     add("--epochs", type=int, default=50)
-    add("--batch", type=int, default=64)
+    add("--batch", "--batch-size", type=int, default=64)
     add("--lr", type=float, default=2e-3, help="highest learning rate")
     add("--warmup", type=float, default=0.1, help="part of all steps in which the rate rises to --lr; then it falls along a cosine")
     add("--weight-decay", type=float, default=0.05)
