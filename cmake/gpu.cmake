@@ -22,4 +22,19 @@ if(THALWEG_TESTS)
   target_include_directories(cuda_failures_test PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(cuda_failures_test PRIVATE runtime_cuda GTest::gtest_main)
   gtest_discover_tests(cuda_failures_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+
+  # Programs for GPUs over the same pretended driver.
+  add_executable(exec_cuda_test tests/exec/cuda/cuda_program_test.cpp tests/runtime/cuda_failures/pretended_driver.cpp)
+  target_include_directories(exec_cuda_test PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(exec_cuda_test PRIVATE exec GTest::gtest_main)
+  gtest_discover_tests(exec_cuda_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endif()
+
+# Kernels of nests against the interpreter: on a GPU, and without one by running their text on the CPU.
+if(THALWEG_TESTS)
+  file(GLOB _nest_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/codegen/cuda/nests/*.cpp)
+  add_executable(codegen_cuda_nests_test ${_nest_tests})
+  target_include_directories(codegen_cuda_nests_test PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(codegen_cuda_nests_test PRIVATE codegen_cuda codegen_cpu interp runtime_cuda GTest::gtest_main)
+  gtest_discover_tests(codegen_cuda_nests_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 endif()

@@ -124,6 +124,10 @@ void fill_in(Driver& table) {
     if (Result result = step("cuMemcpyDtoHAsync")) return result;
     return std::memcpy(to, host(from), bytes), kSuccess;
   };
+  table.launch_host = [](StreamHandle, void (*function)(void*), void* data) -> Result {
+    if (Result result = step("cuLaunchHostFunc")) return result;
+    return function(data), kSuccess;
+  };
   table.fill_bytes = [](DevicePtr to, unsigned char value, size_t count, StreamHandle) -> Result {
     if (Result result = step("cuMemsetD8Async")) return result;
     return std::memset(host(to), value, count), kSuccess;
