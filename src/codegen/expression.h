@@ -52,6 +52,8 @@ class Emitter {
   std::string take(int depth);
   // Text written at `depth` so far, emptied; its variables stay known.
   std::string flush(int depth);
+  // True while one side of a conditional is being written.
+  bool conditional() const { return !blocks_.empty(); }
   IndexSpace& space() { return space_; }
   std::string fresh(const char* prefix) { return prefix + std::to_string(next_++); }
 

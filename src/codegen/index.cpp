@@ -1,6 +1,9 @@
 // Affine index arithmetic over loop variables.
 #include "codegen/index.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "support/error.h"
 
 namespace thalweg::codegen {
@@ -69,11 +72,14 @@ int IndexSpace::depth(const Index& index) const {
 
 std::string IndexSpace::text(const Index& index) const {
   std::string out;
+  double size = std::abs(static_cast<double>(index.constant));
   for (auto [atom, c] : index.terms) {
+    size += std::abs(static_cast<double>(c)) * std::max(std::abs(static_cast<double>(atoms[atom].low)), std::abs(static_cast<double>(atoms[atom].high)));
     if (!out.empty()) out += " + ";
     out += atoms[atom].text;
     if (c != 1) out += "*" + std::to_string(c);
   }
+  widest_ = std::max(widest_, static_cast<int64_t>(std::min(size, 0x1p62)));
   if (out.empty()) return std::to_string(index.constant);
   if (index.constant) out += " + " + std::to_string(index.constant);
   return out;

@@ -61,11 +61,14 @@ class IndexSpace {
   const std::set<std::pair<int, int64_t>>& requests() const { return requests_; }
   // How many divisions were left to run time.
   int divisions() const { return divisions_; }
+  // The largest magnitude that the texts so far can come to on the way.
+  int64_t widest() const { return widest_; }
 
  private:
   std::set<std::pair<int, int64_t>> requests_;
   std::map<std::string, int> by_text_;
   int divisions_ = 0;
+  mutable int64_t widest_ = 0;
 };
 
 // Row-major linear index of `indices` in `dims`.

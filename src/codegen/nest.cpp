@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "codegen/contraction.h"
+#include "codegen/nest_members.h"
 #include "codegen/scalar_text.h"
 #include "support/error.h"
 
@@ -30,14 +31,6 @@ struct LoopVar {
   int64_t unit;
 };
 
-enum class Kind : uint8_t { Full, Row, RowReduce, ColumnReduce, Contraction };
-
-struct Member {
-  const ir::Value* value;
-  Kind kind;
-  int stage = 0;  // of its loop; of Row values: first stage before which they are known
-};
-
 std::string num(int64_t n) { return std::to_string(n); }
 
 // True when a condition in `body` asks for the variable, as where a row is put together from parts: known in each turn, it costs nothing inside of it.
@@ -53,7 +46,7 @@ bool decides(const std::string& body, const std::string& variable) {
 class Writer {
  public:
   Writer(const Nest& nest, std::vector<BaseDim>& base, const std::function<bool(const ir::Value*)>& is_buffer)
-      : nest_(nest), base_(base), is_buffer_(is_buffer), roles_(nest.space.dims.size()) {}
+      : nest_(nest), base_(base), is_buffer_(is_buffer), members_(nest, is_buffer), roles_(nest.space.dims.size()) {}
 
   NestCode write();
   const std::set<std::pair<int, int64_t>>& requests() const { return space_.requests(); }
@@ -61,8 +54,6 @@ class Writer {
  private:
   void make_vars();
   void choose_roles();
-  void classify();
-  int ready_stage(const ir::Value* value, std::unordered_map<const ir::Value*, int>& memo);
   std::optional<Scalar> leaf(const ir::Value* value, const Index& at);
   std::optional<Scalar> member_leaf(const Member& member, const Index& at);
   size_t arg(const ir::Value* value, NestArg::Role role, int64_t bytes);
@@ -71,7 +62,6 @@ class Writer {
   void sequential_reduce(const ir::Op& op, std::string& before, std::string& after);
   void column_member(const Member& member);
   void store_full(const Member& member);
-  bool read_later(const Member& member) const;
   void store_rows(int known_from);
   std::vector<Scalar> elements(const ir::Op& op);
   std::string loops(const std::string& before, const std::string& after, bool vectorise);
@@ -81,28 +71,23 @@ class Writer {
   Index linear(DimRole role) const;
   Index inner_linear() const { return linear(DimRole::Inner); }
   bool stored(const ir::Value* value) const { return std::find(nest_.stored.begin(), nest_.stored.end(), value) != nest_.stored.end(); }
-  const Member* member(const ir::Value* value) const {
-    auto it = by_value_.find(value);
-    return it == by_value_.end() ? nullptr : &members_[it->second];
-  }
 
   const Nest& nest_;
   std::vector<BaseDim>& base_;
   const std::function<bool(const ir::Value*)>& is_buffer_;
+  NestMembers members_;
   std::vector<std::vector<DimRole>> roles_;  // per base dim and its variables, outermost first
   IndexSpace space_;
   std::vector<LoopVar> vars_, inner_;
   std::optional<Emitter> emitter_;
-  std::vector<Member> members_;
-  std::unordered_map<const ir::Value*, size_t> by_value_;
   std::unordered_map<const ir::Value*, std::string> scalars_;  // of finished row reductions
   std::unordered_map<const ir::Value*, std::string> locals_;   // row-local arrays
   std::string arrays_;
   std::vector<std::string> stores_;  // of the stage being written
   std::set<const ir::Op*> done_;     // ops of several results that are written once
   Index full_, row_;
-  int stages_ = 1, stage_ = 0, innermost_ = 2;
-  bool contraction_ = false, columns_ = false, blocked_ = false, reduces_ = false;
+  int stage_ = 0, innermost_ = 2;
+  bool blocked_ = false;
   int64_t parts_ = 1, blocks_ = 1, block_ = 0, batches_ = 1;
   NestCode code_;
 };
@@ -172,48 +157,6 @@ Index Writer::linear(DimRole role) const {
   return index;
 }
 
-// The stage from which `value` can be computed: after the loops of the row reductions it depends on.
-int Writer::ready_stage(const ir::Value* value, std::unordered_map<const ir::Value*, int>& memo) {
-  value = canonical(value);
-  if (const Member* m = member(value)) return m->kind == Kind::RowReduce || m->kind == Kind::Contraction ? m->stage + 1 : m->stage;
-  if (is_buffer_(value) || !value->def) return 0;
-  auto [it, fresh] = memo.try_emplace(value, 0);
-  if (!fresh) return it->second;
-  int stage = 0;
-  for (const ir::Value* operand : value->def->operands) stage = std::max(stage, ready_stage(operand, memo));
-  return memo[value] = stage;
-}
-
-void Writer::classify() {
-  const int64_t full = nest_.space.size(), rows = nest_.space.size(DimRole::Row);
-  std::unordered_map<const ir::Value*, int> memo;
-  for (const ir::Value* value : nest_.members) {
-    Member m{value, Kind::Full};
-    const ir::Op& op = *value->def;
-    if (is_pullable(op)) {
-      if (value->type.size() == full && !contraction_) {
-        m.kind = Kind::Full;
-      } else if (value->type.size() == rows && !nest_.space.has(DimRole::Batch)) {
-        m.kind = Kind::Row;
-      } else {
-        throw NotFusable{value};
-      }
-    } else if (op.code == OpCode::Reduce) {
-      m.kind = is_row_reduce(op) ? Kind::RowReduce : Kind::ColumnReduce;
-      if (!(reduce_space(op).dims == nest_.space.dims)) throw NotFusable{value};
-    } else {
-      m.kind = Kind::Contraction;
-    }
-    for (const ir::Value* operand : op.operands) m.stage = std::max(m.stage, ready_stage(operand, memo));
-    reduces_ |= m.kind == Kind::RowReduce || m.kind == Kind::Contraction;
-    columns_ |= m.kind == Kind::ColumnReduce;
-    if (m.kind != Kind::Row) stages_ = std::max(stages_, m.stage + 1);
-    by_value_[value] = members_.size();
-    members_.push_back(m);
-    memo.clear();
-  }
-}
-
 size_t Writer::arg(const ir::Value* value, NestArg::Role role, int64_t bytes) {
   for (size_t i = 0; i < code_.args.size(); ++i)
     if (code_.args[i].value == value && code_.args[i].role == role) return i;
@@ -223,18 +166,18 @@ size_t Writer::arg(const ir::Value* value, NestArg::Role role, int64_t bytes) {
 
 std::optional<Scalar> Writer::member_leaf(const Member& m, const Index& at) {
   switch (m.kind) {
-    case Kind::RowReduce:
-    case Kind::Contraction: {
+    case MemberKind::RowReduce:
+    case MemberKind::Contraction: {
       auto it = scalars_.find(m.value);
       if (at != row_ || it == scalars_.end()) throw NotFusable{m.value};
       return Scalar{it->second, 1};
     }
-    case Kind::Row:
+    case MemberKind::Row:
       if (at != row_) throw NotFusable{m.value};
       return {};
-    case Kind::ColumnReduce:
+    case MemberKind::ColumnReduce:
       throw NotFusable{m.value};
-    case Kind::Full:
+    case MemberKind::Full:
       break;
   }
   if (at != full_) throw NotFusable{m.value};
@@ -247,7 +190,7 @@ std::optional<Scalar> Writer::member_leaf(const Member& m, const Index& at) {
 }
 
 std::optional<Scalar> Writer::leaf(const ir::Value* value, const Index& at) {
-  if (const Member* m = member(value)) return member_leaf(*m, at);
+  if (const Member* m = members_.find(value)) return member_leaf(*m, at);
   if (!is_buffer_(value)) return {};
   size_t a = arg(value, NestArg::Role::Read, value->type.bytes());
   if (at != full_) code_.args[a].same_index = false;
@@ -264,12 +207,6 @@ std::vector<Scalar> Writer::elements(const ir::Op& op) {
   for (const LoopVar& var : vars_)
     if (var.base > 0) inner[var.base - 1] = inner[var.base - 1] + space_.var(var.atom) * var.unit;
   return contraction_elements(*emitter_, op, row_, inner);
-}
-
-std::optional<Reducer> simple_reducer(const ir::Op& op) {
-  if (op.code != OpCode::Reduce) return contraction_reducer(op);
-  if (op.results.size() != 1) return {};
-  return reducer_of(*op.regions[0]);
 }
 
 void Writer::reduce_member(const Member& m, std::string& before, std::string& inner_before, std::string& inner_after, std::string& after) {
@@ -323,7 +260,7 @@ void Writer::column_member(const Member& m) {
   const std::string at = "[" + space_.text(linear(DimRole::Batch) * nest_.space.size(DimRole::Inner) + inner_linear()) + "]";
   if (reducer) {
     Scalar x = elements(op)[0];
-    std::string q = "q" + num(static_cast<int64_t>(by_value_[m.value]));
+    std::string q = "q" + num(members_.number(m.value));
     emitter_->statement(reducer->accumulate(q + at, x.text, false), innermost_);
     return;
   }
@@ -331,7 +268,7 @@ void Writer::column_member(const Member& m) {
   std::vector<Scalar> args;
   std::vector<std::string> places;
   for (const auto& result : op.results) {
-    places.push_back("q" + num(static_cast<int64_t>(by_value_.at(result.get()))) + at);
+    places.push_back("q" + num(members_.number(result.get())) + at);
     args.push_back(emitter_->define(scalar_type(result->type.dtype), places.back(), innermost_));
   }
   for (Scalar& x : elements(op)) args.push_back({x.text, innermost_});
@@ -339,29 +276,12 @@ void Writer::column_member(const Member& m) {
   for (size_t i = 0; i < places.size(); ++i) emitter_->statement(places[i] + " = " + results[i].text + ";", innermost_);
 }
 
-// True when a member of a later stage reads `m`, directly or through values that are not members.
-bool Writer::read_later(const Member& m) const {
-  for (const Member& user : members_) {
-    if (user.stage <= m.stage && user.kind != Kind::Row) continue;
-    std::vector<const ir::Value*> todo(user.value->def->operands.begin(), user.value->def->operands.end());
-    std::set<const ir::Value*> seen;
-    while (!todo.empty()) {
-      const ir::Value* value = canonical(todo.back());
-      todo.pop_back();
-      if (value == m.value) return true;
-      if (member(value) || is_buffer_(value) || !value->def || !seen.insert(value).second) continue;
-      todo.insert(todo.end(), value->def->operands.begin(), value->def->operands.end());
-    }
-  }
-  return false;
-}
-
 void Writer::store_full(const Member& m) {
   Scalar x = emitter_->pull(m.value, full_);
-  if (read_later(m)) {
+  if (members_.read_later(m)) {
     const int64_t bytes = nest_.space.size(DimRole::Inner) * ir::byte_size(m.value->type.dtype);
     if (bytes <= kStackBytes && !blocked_) {
-      std::string name = "w" + num(static_cast<int64_t>(by_value_[m.value]));
+      std::string name = "w" + num(members_.number(m.value));
       locals_[m.value] = name;
       arrays_ += "alignas(64) " + scalar_type(m.value->type.dtype) + " " + name + "[" + num(nest_.space.size(DimRole::Inner)) + "];\n";
       emitter_->statement(name + "[" + space_.text(inner_linear()) + "] = " + x.text + ";", innermost_);
@@ -375,9 +295,8 @@ void Writer::store_full(const Member& m) {
 }
 
 void Writer::store_rows(int known_from) {
-  for (const Member& m : members_) {
-    bool reduced = m.kind == Kind::RowReduce || m.kind == Kind::Contraction;
-    if (!(m.kind == Kind::Row && m.stage == known_from) && !(reduced && m.stage + 1 == known_from)) continue;
+  for (const Member& m : members_.list()) {
+    if (!(m.kind == MemberKind::Row && m.stage == known_from) && !(m.gives_rows() && m.stage + 1 == known_from)) continue;
     if (!stored(m.value)) continue;
     Scalar x = emitter_->pull(m.value, row_);
     size_t a = arg(m.value, NestArg::Role::Write, m.value->type.bytes());
@@ -419,14 +338,14 @@ std::string Writer::write_stage(int stage) {
   stage_ = stage;
   std::string before, inner_before, inner_after, after;
   bool vectorise = true, any = false;
-  for (const Member& m : members_) {
-    if (m.stage != stage || m.kind == Kind::Row) continue;
+  for (const Member& m : members_.list()) {
+    if (m.stage != stage || m.kind == MemberKind::Row) continue;
     any = true;
     switch (m.kind) {
-      case Kind::Full:
+      case MemberKind::Full:
         store_full(m);
         break;
-      case Kind::ColumnReduce:
+      case MemberKind::ColumnReduce:
         vectorise &= simple_reducer(*m.value->def).has_value();
         column_member(m);
         break;
@@ -447,11 +366,11 @@ void Writer::plan_columns() {
   const int64_t rows = nest_.space.size(DimRole::Row), inner = nest_.space.size(DimRole::Inner);
   batches_ = nest_.space.has(DimRole::Batch) ? nest_.space.size(DimRole::Batch) : 1;
   const int64_t work = rows * inner;
-  if (inner_.size() == 1 && !reduces_ && inner_[0].extent > kBlock / 2) blocked_ = true, block_ = 1024;
+  if (inner_.size() == 1 && !members_.reduces() && inner_[0].extent > kBlock / 2) blocked_ = true, block_ = 1024;
   if (blocked_) blocks_ = (inner_[0].extent + block_ - 1) / block_;
   bool simple = true;
-  for (const Member& m : members_)
-    if (m.kind == Kind::ColumnReduce) simple &= simple_reducer(*m.value->def).has_value();
+  for (const Member& m : members_.list())
+    if (m.kind == MemberKind::ColumnReduce) simple &= simple_reducer(*m.value->def).has_value();
   if (!simple) return;
   if (batches_ * blocks_ >= 32) return;
   parts_ = std::clamp<int64_t>(work / 16384, 1, std::max<int64_t>(1, std::min<int64_t>(64, rows / 8)));
@@ -462,11 +381,11 @@ std::string Writer::column_setup() {
   std::string text;
   const std::string offset = space_.text(linear(DimRole::Batch) * nest_.space.size(DimRole::Inner));
   const std::string low = blocked_ ? "low" : "0", high = blocked_ ? "high" : num(nest_.space.size(DimRole::Inner));
-  for (const Member& m : members_) {
-    if (m.kind != Kind::ColumnReduce) continue;
+  for (const Member& m : members_.list()) {
+    if (m.kind != MemberKind::ColumnReduce) continue;
     const ir::Op& op = *m.value->def;
     std::optional<Reducer> reducer = simple_reducer(op);
-    const std::string q = "q" + num(static_cast<int64_t>(by_value_[m.value]));
+    const std::string q = "q" + num(members_.number(m.value));
     const bool partial = reducer && (parts_ > 1 || reducer->memory_dtype() != reducer->dtype);
     const std::string type = reducer ? reducer->memory_type() : scalar_type(m.value->type.dtype);
     const int64_t bytes = partial ? parts_ * m.value->type.size() * ir::byte_size(reducer->memory_dtype()) : m.value->type.bytes();
@@ -497,23 +416,21 @@ std::string Writer::decode(const char* from, DimRole role) {
 }
 
 NestCode Writer::write() {
-  for (const ir::Value* value : nest_.members) contraction_ |= !is_pullable(*value->def) && value->def->code != OpCode::Reduce;
   make_vars();
-  classify();
   emitter_.emplace(space_, [this](const ir::Value* v, const Index& at) { return leaf(v, at); }, innermost_ + 1);
   const int64_t rows = nest_.space.flexible ? 0 : nest_.space.size(DimRole::Row);
   int64_t outer = 1, inner_size = 1;
   for (const LoopVar& var : vars_)
     if (var.role != DimRole::Inner) outer *= var.extent;
   for (const LoopVar& var : inner_) inner_size *= var.extent;
-  if (columns_) plan_columns();
-  if (!columns_ && !reduces_ && inner_.size() == 1 && inner_[0].extent > 2 * kBlock) {
+  if (members_.columns()) plan_columns();
+  if (!members_.columns() && !members_.reduces() && inner_.size() == 1 && inner_[0].extent > 2 * kBlock) {
     blocked_ = true, block_ = kBlock, blocks_ = (inner_[0].extent + block_ - 1) / block_;
   }
-  std::string setup = columns_ ? column_setup() : "";
+  std::string setup = members_.columns() ? column_setup() : "";
   store_rows(0);
   std::string row = emitter_->flush(1);
-  for (int stage = 0; stage < stages_; ++stage) {
+  for (int stage = 0; stage < members_.stages(); ++stage) {
     row += write_stage(stage);
     store_rows(stage + 1);
     row += emitter_->flush(1);
@@ -532,7 +449,7 @@ NestCode Writer::write() {
     unit += "const int64_t low = u % " + num(blocks_) + " * " + size + ", high = low + " + size + " < " + extent + " ? low + " + size + " : " + extent + ";\n";
   }
   const std::string over = blocks_ > 1 ? "(u / " + num(blocks_) + ")" : "u";
-  if (columns_) {
+  if (members_.columns()) {
     unit += "const int64_t part = " + over + " % " + num(parts_) + ", batch = " + over + " / " + num(parts_) + ";\n" + decode("batch", DimRole::Batch) + setup;
     unit += "for (int64_t r = " + num(rows) + " * part / " + num(parts_) + "; r < " + num(rows) + " * (part + 1) / " + num(parts_) + "; ++r) {\n" +
             decode("r", DimRole::Row) + row + "}\n";
@@ -546,7 +463,7 @@ NestCode Writer::write() {
   const double statements = static_cast<double>(std::count(row.begin(), row.end(), ';'));
   code_.unit_cost =
       static_cast<double>(outer) * static_cast<double>(inner_size) / static_cast<double>(std::max<int64_t>(1, code_.units)) * std::max(1.0, statements / 2);
-  if (stages_ > 1 || columns_ || reduces_)
+  if (members_.stages() > 1 || members_.columns() || members_.reduces())
     for (NestArg& a : code_.args) a.same_index = false;
   return std::move(code_);
 }

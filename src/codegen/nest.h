@@ -73,6 +73,8 @@ struct NestCode {
   int64_t units = 0;
   double unit_cost = 1;  // about the scalar operations in one unit
   int divisions = 0;     // index divisions left to run time: loops that do not fit all members
+  int lanes = 1;         // on a GPU: threads that do one unit together; the text knows its own as `lane`
+  int shared_bytes = 0;  // on a GPU: memory that the threads of a unit share, `shared` in the text
 };
 
 // Raised when members cannot share a nest: one reads another at a different place.

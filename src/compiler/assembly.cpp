@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "codegen/cuda/nest.h"
 #include "compiler/division.h"
 #include "plan/arena.h"
 #include "runtime/cuda/cuda_device.h"
@@ -31,6 +32,7 @@ class Assembler {
  private:
   void make_steps();
   void add_nest(const codegen::Nest& nest, const codegen::FusionResult& fusion);
+  void add_code(const codegen::Nest& nest, codegen::NestCode code, codegen::NestCode (*combine)(const codegen::NestPartial& partial, const ir::Value* initial));
   void bind_outputs();
   void find_homes();
   void find_aliases();
@@ -62,15 +64,22 @@ std::string words_of(const codegen::Nest& nest) {
 }
 
 void Assembler::add_nest(const codegen::Nest& nest, const codegen::FusionResult& fusion) {
-  codegen::Nest placed = nest;
-  placed.single = on_gpu(options_);
-  codegen::NestCode code = codegen::write_nest(placed, [&](const ir::Value* v) { return fusion.buffers.count(v) != 0; });
+  const auto is_buffer = [&](const ir::Value* v) { return fusion.buffers.count(v) != 0; };
+  if (!on_gpu(options_)) return add_code(nest, codegen::write_nest(nest, is_buffer), &codegen::write_combine);
+  const int multiprocessors = runtime::cuda::properties(*options_.device).multiprocessors;
+  for (const codegen::Nest& piece : codegen::cuda::pieces(nest, is_buffer, multiprocessors))
+    add_code(piece, codegen::cuda::write_nest(piece, is_buffer, multiprocessors), &codegen::cuda::write_combine);
+}
+
+// The step of a nest's text, and those that put its partial results together.
+void Assembler::add_code(const codegen::Nest& nest, codegen::NestCode code,
+                         codegen::NestCode (*combine)(const codegen::NestPartial& partial, const ir::Value* initial)) {
   std::map<size_t, int> partial_buffers;
   for (const codegen::NestPartial& partial : code.partials) partial_buffers[partial.arg] = temporaries_++;
   auto part_of = [&](codegen::NestCode&& c, int partial_buffer) {
     KernelPart part;
     part.what = partial_buffer < 0 ? words_of(nest) : "sums put together";
-    part.body = std::move(c.body), part.units = c.units, part.unit_cost = c.unit_cost;
+    part.body = std::move(c.body), part.units = c.units, part.unit_cost = c.unit_cost, part.lanes = c.lanes, part.shared_bytes = c.shared_bytes;
     for (size_t i = 0; i < c.args.size(); ++i) {
       const codegen::NestArg& a = c.args[i];
       StepArg arg{{a.value, -1}, a.bytes, a.role != codegen::NestArg::Role::Read, a.same_index};
@@ -89,7 +98,7 @@ void Assembler::add_nest(const codegen::Nest& nest, const codegen::FusionResult&
   for (const codegen::NestPartial& partial : partials) {
     const ir::Op& op = *partial.result->def;
     const ir::Value* initial = codegen::canonical(op.operands[op.results.size() + partial.result->index]);
-    part_of(codegen::write_combine(partial, initial), partial_buffers.at(partial.arg));
+    part_of(combine(partial, initial), partial_buffers.at(partial.arg));
   }
 }
 

@@ -41,7 +41,7 @@ exec::CudaProgram compile_cuda_program(std::unique_ptr<ir::Function> function, c
     exec::CudaKernelCommand command;
     std::vector<codegen::cuda::Part> parts;
     for (const KernelPart& part : step.parts) {
-      parts.push_back({part.body, part.units, part.args.size()});
+      parts.push_back({part.body, part.units, part.args.size(), part.lanes, part.shared_bytes});
       for (const StepArg& arg : part.args) command.args.push_back(assembly.places.at(arg.buffer));
     }
     codegen::cuda::KernelText text = codegen::cuda::kernel_text(parts, runtime::cuda::properties(device).multiprocessors);

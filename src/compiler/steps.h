@@ -33,6 +33,7 @@ struct KernelPart {
   std::vector<StepArg> args;
   int64_t units = 0;
   double unit_cost = 1;
+  int lanes = 1, shared_bytes = 0;  // on a GPU, see codegen::NestCode
   double cost() const { return static_cast<double>(units) * unit_cost; }
 };
 

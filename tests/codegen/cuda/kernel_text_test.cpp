@@ -1,4 +1,4 @@
-// Kernels for GPUs: every nest of the training graphs is taken by NVRTC, elementwise nests give a thread one element, units of several parts are dispatched.
+// Kernels for GPUs: every nest of the training graphs is taken by NVRTC, loads and stores move 16 bytes, each part has blocks of its own.
 #include "codegen/cuda/kernel_text.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/training_graphs.h"
+#include "codegen/cuda/nest.h"
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/fusion.h"
 #include "support/error.h"
@@ -29,17 +30,17 @@ std::vector<Part> parts_of(const bench::Graph& graph) {
   options.heavy = [](const ir::Op&) -> std::optional<std::vector<const ir::Value*>> { return {}; };
   const FusionResult result = fuse(*graph.function, options);
   std::vector<Part> parts;
-  auto add = [&](const NestCode& code) { parts.push_back({code.body, code.units, code.args.size()}); };
-  for (const Work& work : result.works) {
-    Nest nest = work.nest;
-    nest.single = true;
-    const NestCode code = write_nest(nest, [&](const ir::Value* value) { return result.buffers.count(value) != 0; });
-    add(code);
-    for (const NestPartial& partial : code.partials) {
-      const ir::Op& op = *partial.result->def;
-      add(write_combine(partial, canonical(op.operands[op.results.size() + partial.result->index])));
+  auto add = [&](const NestCode& code) { parts.push_back({code.body, code.units, code.args.size(), code.lanes, code.shared_bytes}); };
+  const auto is_buffer = [&](const ir::Value* value) { return result.buffers.count(value) != 0; };
+  for (const Work& work : result.works)
+    for (const Nest& nest : pieces(work.nest, is_buffer, kMultiprocessors)) {
+      const NestCode code = cuda::write_nest(nest, is_buffer, kMultiprocessors);
+      add(code);
+      for (const NestPartial& partial : code.partials) {
+        const ir::Op& op = *partial.result->def;
+        add(cuda::write_combine(partial, canonical(op.operands[op.results.size() + partial.result->index])));
+      }
     }
-  }
   return parts;
 }
 
@@ -56,14 +57,26 @@ TEST_F(CudaKernelText, NvrtcTakesTheTrainingGraphs) {
   for (const Image& image : compile(sources, kHopper)) EXPECT_FALSE(image->empty());
 }
 
-TEST_F(CudaKernelText, AThreadTakesOneElement) {
-  const std::vector<Part> parts = parts_of(bench::gelu(1000, 1000));
+TEST_F(CudaKernelText, AThreadMovesSixteenBytes) {
+  const std::vector<Part> parts = parts_of(bench::gelu(4000, 1000));
   ASSERT_EQ(parts.size(), 1u);
-  EXPECT_EQ(parts[0].units, 1000 * 1000);
+  EXPECT_EQ(parts[0].units, 4000 * 1000 / 4);
+  EXPECT_NE(parts[0].body.find("vec<float, 4>"), std::string::npos);
   const KernelText kernel = kernel_text(parts, kMultiprocessors);
   EXPECT_EQ(kernel.threads, 256u);
-  EXPECT_EQ(kernel.blocks, 132u * 16u);
+  EXPECT_EQ(kernel.blocks, (4000u * 1000u / 4 + 255) / 256);
   EXPECT_EQ(kernel.args, parts[0].args);
+}
+
+TEST_F(CudaKernelText, PartsOfDifferentLanesGetBlocksOfTheirOwn) {
+  const Part rows = parts_of(bench::softmax(1000, 768))[0], elements = parts_of(bench::gelu(10, 10))[0];
+  EXPECT_GE(rows.lanes, 32);
+  EXPECT_EQ(elements.lanes, 1);
+  const std::vector<Part> parts = {rows, elements};
+  const KernelText kernel = kernel_text(parts, kMultiprocessors);
+  EXPECT_EQ(kernel.threads % static_cast<unsigned>(rows.lanes), 0u);
+  EXPECT_EQ(kernel.blocks, (1000u * static_cast<unsigned>(rows.lanes) + kernel.threads - 1) / kernel.threads + 1);
+  EXPECT_FALSE(compile({&kernel.source, 1}, kHopper)[0]->empty());
 }
 
 TEST_F(CudaKernelText, EqualPartsShareOneFunction) {

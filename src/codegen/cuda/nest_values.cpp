@@ -1,0 +1,166 @@
+// Values of nests for GPUs: loads and stores, several elements at once where they are neighbours, and what lanes keep from stage to stage.
+#include <algorithm>
+
+#include "codegen/cuda/nest_writer.h"
+#include "codegen/scalar_text.h"
+
+namespace thalweg::codegen::cuda {
+namespace {
+
+constexpr int64_t kRegisters = 96;  // of a lane, for what it keeps
+
+std::string num(int64_t n) { return std::to_string(n); }
+
+}  // namespace
+
+// The stages that read each buffer as large as the whole space.
+void NestWriter::find_uses() {
+  const int64_t full = nest_.space.size();
+  for (const Member& m : members_.list()) {
+    if (m.kind == MemberKind::Contraction) continue;
+    std::vector<const ir::Value*> todo(m.value->def->operands.begin(), m.value->def->operands.end());
+    std::set<const ir::Value*> seen;
+    while (!todo.empty()) {
+      const ir::Value* value = canonical(todo.back());
+      todo.pop_back();
+      if (members_.find(value) || !seen.insert(value).second) continue;
+      if (is_buffer_(value)) {
+        if (value->type.size() == full) stages_of_[value].insert(m.stage);
+      } else if (value->def) {
+        todo.insert(todo.end(), value->def->operands.begin(), value->def->operands.end());
+      }
+    }
+  }
+}
+
+size_t NestWriter::arg(const ir::Value* value, NestArg::Role role, int64_t bytes) {
+  for (size_t i = 0; i < code_.args.size(); ++i)
+    if (code_.args[i].value == value && code_.args[i].role == role) return i;
+  code_.args.push_back({value, role, bytes});
+  return code_.args.size() - 1;
+}
+
+// True when the elements of a chunk are neighbours at `at`, the first at a multiple of the vector.
+bool NestWriter::moves_as_vector(const Index& at) const {
+  if (chunk_atom_ < 0 || at.constant % shape_.vector != 0) return false;
+  bool moves = false;
+  for (auto [atom, c] : at.terms) {
+    if (atom == inner_.back().atom) {
+      moves = c == 1;
+    } else if (space_.atoms[static_cast<size_t>(atom)].depth >= innermost_ || c % shape_.vector != 0) {
+      return false;
+    }
+  }
+  return moves;
+}
+
+// `at` for the first element of the chunk.
+Index NestWriter::chunk_index(const Index& at) const { return at + space_.var(inner_.back().atom) * -1 + space_.var(chunk_atom_); }
+
+// True, and the registers are taken, when a lane can keep its part of a row of this type.
+bool NestWriter::keeps(const ir::Type& type) {
+  const int64_t registers = shape_.turns * shape_.vector * std::max<int64_t>(1, ir::byte_size(type.dtype) / 4);
+  if (!shape_.unrolled || registers > 2 * most_kept_ || registers_ + registers > kRegisters) return false;
+  registers_ += registers;
+  return true;
+}
+
+std::string NestWriter::kept(const std::string& name) const {
+  if (shape_.vector == 1) return name + "[k]";
+  return name + "[k * " + num(shape_.vector) + " + e]";
+}
+
+Scalar NestWriter::load(const ir::Value* value, const Index& at, size_t a) {
+  const std::string type = scalar_type(value->type.dtype), p = "p" + num(static_cast<int64_t>(a));
+  const bool vector = moves_as_vector(at) && !emitter_->conditional();
+  const std::string wide = "vec<" + type + ", " + num(shape_.vector) + ">";
+  auto from = [&](const Index& index) { return "*(const " + wide + "*)(" + p + " + " + space_.text(index) + ")"; };
+  if (at == full_ && !emitter_->conditional() && (vector || shape_.vector == 1)) {
+    if (auto it = inputs_.find(value); it != inputs_.end()) return emitter_->define(type, it->second + "[k].v[e]", innermost_);
+    auto uses = stages_of_.find(value);
+    if (uses != stages_of_.end() && *uses->second.rbegin() > stage_ && keeps(value->type)) {
+      const std::string name = emitter_->fresh("x");
+      inputs_[value] = name;
+      row_arrays_ += wide + " " + name + "[" + num(shape_.turns) + "];\n";
+      emitter_->statement(name + "[k] = " + from(vector ? chunk_index(at) : at) + ";", vector ? 2 : innermost_);
+      return emitter_->define(type, name + "[k].v[e]", innermost_);
+    }
+  }
+  if (!vector) return emitter_->define(type, p + "[" + space_.text(at) + "]", space_.depth(at));
+  const std::string name = emitter_->fresh("x");
+  emitter_->statement("const " + wide + " " + name + " = " + from(chunk_index(at)) + ";", 2);
+  return emitter_->define(type, name + ".v[e]", innermost_);
+}
+
+std::optional<Scalar> NestWriter::member_leaf(const Member& m, const Index& at) {
+  switch (m.kind) {
+    case MemberKind::RowReduce:
+    case MemberKind::Contraction: {
+      auto it = scalars_.find(m.value);
+      if (at != row_ || it == scalars_.end()) throw NotFusable{m.value};
+      return Scalar{it->second, 1};
+    }
+    case MemberKind::Row:
+      if (at != row_) throw NotFusable{m.value};
+      return {};
+    case MemberKind::ColumnReduce:
+      throw NotFusable{m.value};
+    case MemberKind::Full:
+      break;
+  }
+  if (at != full_) throw NotFusable{m.value};
+  if (m.stage == stage_) return {};
+  // Computed by an earlier stage of this row: kept by this lane, or read back from where this lane wrote it.
+  if (auto it = locals_.find(m.value); it != locals_.end()) return emitter_->define(scalar_type(m.value->type.dtype), kept(it->second), innermost_);
+  return load(m.value, at, arg(m.value, NestArg::Role::Write, m.value->type.bytes()));
+}
+
+std::optional<Scalar> NestWriter::leaf(const ir::Value* value, const Index& at) {
+  if (const Member* m = members_.find(value)) return member_leaf(*m, at);
+  if (!is_buffer_(value)) return {};
+  const size_t a = arg(value, NestArg::Role::Read, value->type.bytes());
+  if (at != full_) code_.args[a].same_index = false;
+  return load(value, at, a);
+}
+
+bool NestWriter::is_stored(const ir::Value* value) const { return std::find(nest_.stored.begin(), nest_.stored.end(), value) != nest_.stored.end(); }
+
+void NestWriter::store_full(const Member& m) {
+  const Scalar x = emitter_->pull(m.value, full_);
+  const std::string type = scalar_type(m.value->type.dtype);
+  if (members_.read_later(m) && keeps(m.value->type)) {
+    const std::string name = "w" + num(members_.number(m.value));
+    locals_[m.value] = name;
+    row_arrays_ += type + " " + name + "[" + num(shape_.turns * shape_.vector) + "];\n";
+    emitter_->statement(kept(name) + " = " + x.text + ";", innermost_);
+    if (!is_stored(m.value)) return;
+  } else if (!members_.read_later(m) && !is_stored(m.value)) {
+    return;
+  }
+  const std::string p = "p" + num(static_cast<int64_t>(arg(m.value, NestArg::Role::Write, m.value->type.bytes())));
+  if (!moves_as_vector(full_)) {
+    stores_.push_back(p + "[" + space_.text(full_) + "] = " + x.text + ";");
+    return;
+  }
+  const std::string name = emitter_->fresh("y"), wide = "vec<" + type + ", " + num(shape_.vector) + ">";
+  emitter_->statement(wide + " " + name + ";", 2);
+  stores_.push_back(name + ".v[e] = " + x.text + ";");
+  chunk_stores_ += "*(" + wide + "*)(" + p + " + " + space_.text(chunk_index(full_)) + ") = " + name + ";\n";
+}
+
+void NestWriter::store_rows(int known_from) {
+  for (const Member& m : members_.list()) {
+    if (!(m.kind == MemberKind::Row && m.stage == known_from) && !(m.gives_rows() && m.stage + 1 == known_from)) continue;
+    if (!is_stored(m.value) || (m.gives_rows() && shape_.parts > 1 && shape_.dealing == Dealing::Rows)) continue;
+    const Scalar x = emitter_->pull(m.value, row_);
+    const size_t a = arg(m.value, NestArg::Role::Write, m.value->type.bytes());
+    code_.args[a].same_index = false;
+    std::string once;
+    if (shape_.columns > 1) once = lane_column() + " == 0";
+    if (shape_.dealing == Dealing::Rows && shape_.parts > 1) once += std::string(once.empty() ? "" : " && ") + "part == 0";
+    if (shape_.blocks > 1) once += std::string(once.empty() ? "" : " && ") + "block == 0";
+    emitter_->statement((once.empty() ? "" : "if (" + once + ") ") + "p" + num(static_cast<int64_t>(a)) + "[" + space_.text(row_) + "] = " + x.text + ";", 1);
+  }
+}
+
+}  // namespace thalweg::codegen::cuda

@@ -1,0 +1,231 @@
+// Kernels for GPUs against the interpreter: the pieces of training steps in every way of dealing them out, and random programs.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <random>
+
+#include "bench/training_graphs.h"
+#include "codegen/scalar_text.h"
+#include "interp/interpreter.h"
+#include "tests/codegen/cuda/nests/run_kernels.h"
+#include "tests/compiler/random_program.h"
+
+namespace thalweg::testing {
+namespace {
+
+using bench::Graph;
+using ir::Dims;
+using ir::DType;
+using ir::OpCode;
+using V = ir::Value*;
+
+uint64_t fresh_seed() {
+  const auto seed = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  return seed;
+}
+
+// Values around zero; labels and other integers from 0 to 6.
+ir::Literal random_literal(const ir::Type& type, std::mt19937_64& random) {
+  ir::Literal literal(type);
+  std::normal_distribution<double> normal;
+  for (int64_t i = 0; i < type.size(); ++i) {
+    std::byte* at = literal.data.data() + i * ir::byte_size(type.dtype);
+    if (ir::is_float(type.dtype)) {
+      ir::store_double(type.dtype, at, normal(random));
+    } else if (ir::is_complex(type.dtype)) {
+      ir::store_complex(type.dtype, at, normal(random), normal(random));
+    } else {
+      ir::store_int(type.dtype, at, static_cast<int64_t>(random() % (type.dtype == DType::I1 ? 2 : 7)));
+    }
+  }
+  return literal;
+}
+
+// Of one element as a number; of complex numbers the real part.
+double number(const ir::Literal& literal, int64_t i) {
+  return ir::load_double(literal.type.dtype, literal.data.data() + i * ir::byte_size(literal.type.dtype));
+}
+
+// The largest difference, in parts of the largest magnitude. Infinite where only one is NaN.
+double difference(const ir::Literal& a, const ir::Literal& b) {
+  double size = 1e-30, most = 0;
+  for (int64_t i = 0; i < a.type.size(); ++i) size = std::max(size, std::isfinite(number(b, i)) ? std::abs(number(b, i)) : 0);
+  for (int64_t i = 0; i < a.type.size(); ++i) {
+    const double x = number(a, i), y = number(b, i);
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    const double d = std::abs(x - y);
+    most = std::max(most, std::isnan(d) ? INFINITY : d / size);
+  }
+  return most;
+}
+
+double tolerance(DType dtype) { return dtype == DType::BF16 ? 0.02 : dtype == DType::F16 ? 0.004 : dtype == DType::F32 || dtype == DType::C64 ? 2e-5 : 1e-12; }
+
+class CudaNests : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    if (!Kernels(1).available(&why)) GTEST_SKIP() << "neither a GPU nor the emulator: " << why;
+  }
+  // Results of kernels beside the interpreter's; multiprocessors decide how the work is dealt out.
+  void check(const ir::Function& function, const std::string& what, int multiprocessors) {
+    std::vector<ir::Literal> inputs;
+    for (const auto& arg : function.body.args) inputs.push_back(random_literal(arg->type, random_));
+    check(function, inputs, what, multiprocessors);
+  }
+  void check(const ir::Function& function, const std::vector<ir::Literal>& inputs, const std::string& what, int multiprocessors) {
+    Kernels kernels(multiprocessors);
+    const auto results = KernelProgram(kernels, function).run(inputs);
+    if (!results) {
+      ++skipped_;
+      return;
+    }
+    kernels_ += kernels.kernels;
+    const std::vector<ir::Literal> expected = interp::run(function, inputs);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const ir::Literal want = ir::expand(expected[i]);
+      EXPECT_LE(difference((*results)[i], want), tolerance(want.type.dtype)) << what << ", " << multiprocessors << " multiprocessors, result " << i;
+    }
+    const auto again = KernelProgram(kernels, function).run(inputs);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ((*results)[i].data, (*again)[i].data) << what << ": a second run gives other bits";
+  }
+  static std::string shape(int64_t rows, int64_t width) { return std::to_string(rows) + " x " + std::to_string(width); }
+
+  uint64_t seed_ = fresh_seed();
+  std::mt19937_64 random_{seed_};
+  int kernels_ = 0, skipped_ = 0;
+};
+
+// Half of x, and its sums over dims.
+std::unique_ptr<ir::Function> column_sums(DType dtype, const Dims& dims, const Dims& over) {
+  Graph g;
+  V x = g.arg(dims, dtype), y = g.mul(x, g.b.splat(x->type, 0.5));
+  g.b.ret({g.b.sum(y, over), y});
+  return std::move(g.function);
+}
+
+TEST_F(CudaNests, RowsAndColumnsOfTrainingGraphs) {
+  using Make = Graph (*)(int64_t, int64_t);
+  const std::pair<const char*, Make> graphs[] = {{"softmax", &bench::softmax},
+                                                 {"softmax_grad", &bench::softmax_grad},
+                                                 {"layer_norm", &bench::layer_norm},
+                                                 {"layer_norm_grad", &bench::layer_norm_grad},
+                                                 {"gelu", &bench::gelu},
+                                                 {"gelu_grad", &bench::gelu_grad},
+                                                 {"cross_entropy", &bench::cross_entropy}};
+  const std::pair<int64_t, int64_t> shapes[] = {{1, 1}, {5, 3}, {7, 8}, {3, 24}, {9, 33}, {40, 64}, {4, 768}, {2, 2050}};
+  for (const auto& [name, make] : graphs)
+    for (auto [rows, width] : shapes) check(*make(rows, width).function, std::string(name) + " " + shape(rows, width), 132);
+  std::printf("%d kernels\n", kernels_);
+}
+
+// As few multiprocessors as make small tensors large: vectors, one lane a row, several rows side by side, parts of rows.
+TEST_F(CudaNests, DealtOutAsLargeTensorsAre) {
+  for (int multiprocessors : {1, 2}) {
+    check(*bench::gelu(96, 104).function, "gelu", multiprocessors);
+    check(*bench::softmax(1100, 6).function, "softmax of short rows", multiprocessors);
+    check(*bench::softmax(40, 72).function, "softmax", multiprocessors);
+    check(*bench::layer_norm_grad(100, 72).function, "layer_norm_grad", multiprocessors);
+    check(*bench::gelu_grad(300, 40).function, "gelu_grad", multiprocessors);
+    check(*bench::gelu_grad(300, 3).function, "gelu_grad of few columns", multiprocessors);
+    check(*bench::batch_norm(3, 5, 6, 7).function, "batch_norm", multiprocessors);
+    check(*bench::batch_norm_grad(3, 5, 6, 7).function, "batch_norm_grad", multiprocessors);
+  }
+}
+
+TEST_F(CudaNests, LongRowsAreCutIntoParts) {
+  check(*bench::softmax(2, 40000).function, "softmax of long rows", 132);
+  check(*bench::batch_norm(2, 3, 100, 90).function, "batch_norm of long rows", 132);
+  check(*bench::cross_entropy(1, 33000).function, "cross_entropy of long rows", 132);
+  check(*bench::layer_norm_grad(3, 33000).function, "layer_norm_grad of long rows", 132);
+  Graph g;
+  V x = g.arg({70000});
+  g.b.ret({g.b.sum(g.mul(x, x), {0}), g.b.max(x, {0})});
+  check(*g.function, "sums of everything", 132);
+}
+
+TEST_F(CudaNests, EveryTypeInColumnsAndRows) {
+  for (DType dtype : {DType::F32, DType::F64, DType::BF16, DType::F16, DType::S32, DType::S64, DType::U8, DType::C64, DType::C128})
+    for (int multiprocessors : {1, 132}) {
+      const std::string what = std::string(ir::name(dtype));
+      check(*column_sums(dtype, {70, 48}, {0}), "columns of " + what, multiprocessors);
+      check(*column_sums(dtype, {3, 20, 24}, {1}), "columns of batches of " + what, multiprocessors);
+      check(*column_sums(dtype, {20, 3, 5, 8}, {0, 2}), "columns over two dims of " + what, multiprocessors);
+      check(*column_sums(dtype, {20, 48}, {1}), "rows of " + what, multiprocessors);
+      check(*column_sums(dtype, {6, 5, 16}, {0, 2}), "rows over two dims of " + what, multiprocessors);
+    }
+}
+
+// The place and value of each row's or column's maximum: a region of several ops over two results, where the first of equal elements wins.
+std::unique_ptr<ir::Function> argmax(const Dims& dims, int64_t dim, DType dtype) {
+  Graph g;
+  V x = g.arg(dims, dtype), places = g.b.iota(ir::tensor(DType::S64, dims), dim);
+  V low = g.b.splat(ir::tensor(dtype, {}), -100), nowhere = g.b.splat(ir::tensor(DType::S64, {}), 1 << 20);
+  std::vector<V> found = g.b.reduce({x, places}, {low, nowhere}, {dim}, [](ir::Builder& b, std::vector<V> a) -> std::vector<V> {
+    V keep = b.compare(ir::Comparison::GE, a[0], a[2]);
+    return {b.select(keep, a[0], a[2]), b.select(keep, a[1], a[3])};
+  });
+  g.b.ret({found[0], g.add(found[1], 1.0)});
+  return std::move(g.function);
+}
+
+TEST_F(CudaNests, RegionsOfAnyFormKeepTheOrder) {
+  for (int multiprocessors : {1, 132})
+    for (DType dtype : {DType::S32, DType::BF16, DType::U8}) {
+      check(*argmax({5, 9}, 1, dtype), "argmax of short rows", multiprocessors);
+      check(*argmax({3, 500}, 1, dtype), "argmax of rows", multiprocessors);
+      check(*argmax({1, 5000}, 1, dtype), "argmax of a long row", multiprocessors);
+      check(*argmax({40, 70}, 0, dtype), "argmax of columns", multiprocessors);
+      check(*argmax({3, 40, 7}, 1, dtype), "argmax of columns of batches", multiprocessors);
+    }
+}
+
+// Reads at other places than the stores': slices that begin anywhere, transposes, parts side by side, padding, reversal.
+TEST_F(CudaNests, MovedElements) {
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (int multiprocessors : {1, 132}) {
+      Graph g;
+      V x = g.arg({32, 96}, dtype), y = g.arg({96, 32}, dtype);
+      V moved = g.b.transpose(y, {1, 0}), part = g.b.slice(x, {3, 5}, {19, 77}, {1, 1}), left = g.b.slice(x, {0, 0}, {32, 40}, {1, 1});
+      V side = g.b.concatenate({left, g.b.slice(moved, {0, 8}, {32, 64}, {1, 1})}, 1);
+      V padded = g.b.pad(part, g.b.splat(ir::tensor(dtype, {}), 2), {8, 8}, {8, 16}, {0, 0});
+      g.b.ret({g.add(x, moved), g.add(side, x), g.mul(padded, x), g.b.reverse(x, {1}), g.b.sum(g.mul(side, padded), {1})});
+      check(*g.function, "moved elements", multiprocessors);
+    }
+}
+
+TEST_F(CudaNests, SplitHeadsAndSplitLoops) {
+  Graph g;
+  V packed = g.arg({4, 10, 3 * 4 * 16}, DType::BF16);
+  V split = g.b.transpose(g.b.reshape(packed, {4, 10, 3, 4, 16}), {2, 0, 3, 1, 4});
+  V query = g.b.reshape(g.b.slice(split, {0, 0, 0, 0, 0}, {1, 4, 4, 10, 16}, {1, 1, 1, 1, 1}), {160, 16});
+  g.b.ret({g.mul(query, 0.25), bench::softmax_of(g, query)});
+  for (int multiprocessors : {1, 132}) check(*g.function, "split heads", multiprocessors);
+}
+
+TEST_F(CudaNests, ProductsAndWindows) {
+  for (int multiprocessors : {1, 132}) {
+    Graph g;
+    V a = g.arg({6, 70}), b = g.arg({70, 5}), x = g.arg({2, 3, 20, 20});
+    g.b.ret({g.b.dot(a, b, {{}, {}, {1}, {0}}),
+             g.b.reduce_window(OpCode::Maximum, x, g.b.splat(ir::tensor(DType::F32, {}), -1e30), {1, 1, 7, 7}, {1, 1, 2, 2}, {0, 0, 3, 3}, {0, 0, 3, 3})});
+    check(*g.function, "products", multiprocessors);
+  }
+}
+
+TEST_F(CudaNests, RandomPrograms) {
+  const int programs = 40;
+  for (int i = 0; i < programs; ++i) {
+    RandomProgram program(seed_ + static_cast<uint64_t>(i));
+    const auto function = program.make(20);
+    std::vector<ir::Literal> inputs;
+    for (const auto& arg : function->body.args) inputs.push_back(program.input(arg->type));
+    check(*function, inputs, "program " + std::to_string(seed_ + static_cast<uint64_t>(i)), i % 2 ? 132 : 1);
+  }
+  std::printf("%d programs, %d of them with works that are no kernels; %d kernels\n", programs, skipped_, kernels_);
+}
+
+}  // namespace
+}  // namespace thalweg::testing
