@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 
 #include "ir/builder.h"
 
@@ -163,6 +164,28 @@ inline Graph cross_entropy(int64_t rows, int64_t classes) {
   V loss = g.mul(g.b.sum(g.b.sum(picked, {1}), {0}), -1.0 / static_cast<double>(rows));
   V grad = g.mul(g.sub(g.exp(log_probability), g.b.select(hot, g.b.splat(x->type, 1), g.b.splat(x->type, 0))), 1.0 / static_cast<double>(rows));
   g.b.ret({loss, grad});
+  return g;
+}
+
+// The same with matrices kept in bf16 in memory, as autocast leaves them: converted where they are read and where they are stored.
+inline Graph in_bf16(Graph g) {
+  ir::Block& body = g.function->body;
+  auto ops = std::move(body.ops);
+  body.ops.clear();
+  std::unordered_map<V, V> wide;
+  for (const auto& arg : body.args)
+    if (arg->type.rank() > 1 && arg->type.dtype == DType::F32) {
+      arg->type = ir::tensor(DType::BF16, arg->type.dims);
+      wide[arg.get()] = g.b.convert(arg.get(), DType::F32);
+    }
+  for (auto& op : ops) {
+    for (V& operand : op->operands)
+      if (auto it = wide.find(operand); it != wide.end()) operand = it->second;
+    if (op->code == OpCode::Return)
+      for (V& operand : op->operands)
+        if (operand->type.rank() > 1 && operand->type.dtype == DType::F32) operand = g.b.convert(operand, DType::BF16);
+    body.ops.push_back(std::move(op));
+  }
   return g;
 }
 

@@ -38,3 +38,7 @@ if(THALWEG_TESTS)
   target_link_libraries(codegen_cuda_nests_test PRIVATE codegen_cuda codegen_cpu interp runtime_cuda GTest::gtest_main)
   gtest_discover_tests(codegen_cuda_nests_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 endif()
+
+add_executable(cuda_kernels_bench EXCLUDE_FROM_ALL bench/cuda_kernels_bench.cpp)
+target_include_directories(cuda_kernels_bench PRIVATE ${CMAKE_SOURCE_DIR})
+target_link_libraries(cuda_kernels_bench PRIVATE codegen_cuda runtime_cuda)

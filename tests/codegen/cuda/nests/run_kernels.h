@@ -7,11 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cuda/nest.h"
-#include "codegen/fusion.h"
-#include "codegen/scanning.h"
-#include "codegen/scatter.h"
-#include "codegen/sorting.h"
+#include "bench/kernel_steps.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/kernel.h"
 #include "runtime/cuda/staging.h"
@@ -72,28 +68,28 @@ class Kernels {
   EmulatedGpu emulated_;
 };
 
-// Runs a function's works one after the other.
+// Runs a function's kernels one after the other.
 class KernelProgram {
  public:
-  KernelProgram(Kernels& kernels, const ir::Function& function) : kernels_(kernels), function_(function) {}
+  KernelProgram(Kernels& kernels, const ir::Function& function) : kernels_(kernels), function_(function), steps_(function, kernels.multiprocessors()) {}
 
-  // The function's results, or nothing when a work is no kernel.
+  // The function's results, or nothing when something in it is no kernel.
   std::optional<std::vector<ir::Literal>> run(const std::vector<ir::Literal>& inputs) {
-    codegen::FusionOptions options;
-    options.heavy = [](const ir::Op& op) -> std::optional<std::vector<const ir::Value*>> {
-      if (!codegen::is_scan(op) && !codegen::is_small_update(op) && (codegen::is_pullable(op) || codegen::is_contraction(op))) return {};
-      if (op.code == ir::OpCode::Reduce && codegen::has_scalar_type(op.result()->type.dtype)) return {};
-      return std::vector<const ir::Value*>(op.operands.begin(), op.operands.end());
-    };
-    const codegen::FusionResult fusion = codegen::fuse(function_, options);
-    is_buffer_ = [&](const ir::Value* value) { return fusion.buffers.count(value) != 0; };
+    if (!steps_.complete()) return {};
     for (size_t i = 0; i < inputs.size(); ++i) fill(function_.body.args[i].get(), inputs[i]);
-    for (const codegen::Work& work : fusion.works)
-      if (!run(work)) return {};
+    for (const bench::KernelStep& step : steps_.steps()) {
+      std::vector<void*> args;
+      for (size_t i = 0; i < step.args.size(); ++i) args.push_back(place(step.args[i], step.bytes[i]));
+      if (step.copy) {
+        std::memcpy(args[1], args[0], static_cast<size_t>(step.bytes[0]));
+      } else {
+        kernels_.run({&step.part, 1}, args);
+      }
+    }
     std::vector<ir::Literal> results;
     for (const ir::Value* value : function_.body.terminator().operands) {
       ir::Literal literal(value->type);
-      const char* from = place(codegen::canonical(value), literal.data.size());
+      const char* from = place({codegen::canonical(value), -1}, value->type.bytes());
       if (!literal.data.empty()) std::memcpy(literal.data.data(), from, literal.data.size());
       results.push_back(std::move(literal));
     }
@@ -101,81 +97,24 @@ class KernelProgram {
   }
 
  private:
-  char* place(const ir::Value* value, size_t bytes) {
-    auto [it, fresh] = memory_.try_emplace(value);
+  char* place(const bench::KernelPlace& at, int64_t bytes) {
+    auto [it, fresh] = memory_.try_emplace(at);
     if (fresh) {
-      it->second = kernels_.allocate(bytes);
-      if (value->def && value->def->code == ir::OpCode::Constant) fill(value, *value->def->attrs.literal("value"));
+      it->second = kernels_.allocate(static_cast<size_t>(bytes));
+      if (at.first && at.first->def && at.first->def->code == ir::OpCode::Constant) fill(at.first, *at.first->def->attrs.literal("value"));
     }
     return it->second.get();
   }
   void fill(const ir::Value* value, const ir::Literal& literal) {
     const ir::Literal all = ir::expand(literal);
-    auto& memory = memory_[value] = kernels_.allocate(all.data.size());
+    auto& memory = memory_[{value, -1}] = kernels_.allocate(all.data.size());
     if (!all.data.empty()) std::memcpy(memory.get(), all.data.data(), all.data.size());
-  }
-
-  // `partial`: the memory of the one partial result, when the code is a combination.
-  void run(const codegen::NestCode& code, std::map<size_t, std::shared_ptr<char>>& partials, const std::shared_ptr<char>& partial) {
-    if (code.units == 0) return;
-    std::vector<void*> args;
-    for (size_t i = 0; i < code.args.size(); ++i) {
-      const codegen::NestArg& a = code.args[i];
-      if (a.role != codegen::NestArg::Role::Partial) {
-        args.push_back(place(a.role == codegen::NestArg::Role::Read ? codegen::canonical(a.value) : a.value, static_cast<size_t>(a.bytes)));
-      } else if (partial) {
-        args.push_back(partial.get());
-      } else {
-        partials[i] = kernels_.allocate(static_cast<size_t>(a.bytes));
-        args.push_back(partials[i].get());
-      }
-    }
-    const codegen::cuda::Part part{code.body, code.units, code.args.size(), code.lanes, code.shared_bytes};
-    kernels_.run({&part, 1}, args);
-  }
-
-  bool run(const codegen::Work& work) {
-    std::map<size_t, std::shared_ptr<char>> partials;
-    if (work.is_nest()) {
-      for (const codegen::Nest& piece : codegen::cuda::pieces(work.nest, is_buffer_, kernels_.multiprocessors())) {
-        const codegen::NestCode code = codegen::cuda::write_nest(piece, is_buffer_, kernels_.multiprocessors());
-        partials.clear();
-        run(code, partials, nullptr);
-        for (const codegen::NestPartial& partial : code.partials) {
-          const ir::Op& op = *partial.result->def;
-          const codegen::NestCode combine = codegen::cuda::write_combine(partial, codegen::canonical(op.operands[op.results.size() + partial.result->index]));
-          run(combine, partials, partials.at(partial.arg));
-        }
-      }
-      return true;
-    }
-    const ir::Op& op = *work.op;
-    auto copy = [&](const ir::Value* from, const ir::Value* to) {
-      const size_t bytes = static_cast<size_t>(to->type.bytes());
-      char* source = place(codegen::canonical(from), bytes);
-      std::memcpy(place(to, bytes), source, bytes);
-    };
-    if (codegen::is_scatter(op)) {
-      if (op.code == ir::OpCode::SelectAndScatter) return run(codegen::write_select_and_scatter(op), partials, nullptr), true;
-      for (size_t i = 0; i < op.results.size(); ++i) copy(op.operand(i), op.result(i));
-      if (op.result()->type.size() > 0 && op.operand(op.results.size() + 1)->type.size() > 0) run(codegen::write_scatter(op), partials, nullptr);
-    } else if (codegen::is_scan(op)) {
-      run(codegen::write_scan(op), partials, nullptr);
-    } else if (codegen::is_small_update(op)) {
-      copy(op.operand(0), op.result());
-      run(codegen::write_small_update(op), partials, nullptr);
-    } else if (codegen::is_sort(op)) {
-      run(codegen::write_sort(op), partials, nullptr);
-    } else {
-      return false;
-    }
-    return true;
   }
 
   Kernels& kernels_;
   const ir::Function& function_;
-  std::function<bool(const ir::Value*)> is_buffer_;
-  std::map<const ir::Value*, std::shared_ptr<char>> memory_;
+  bench::KernelSteps steps_;
+  std::map<bench::KernelPlace, std::shared_ptr<char>> memory_;
 };
 
 }  // namespace thalweg::testing
