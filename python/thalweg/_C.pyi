@@ -73,6 +73,15 @@ def resize_storage(tensor: torch.Tensor, bytes: int) -> None:
 def data_ptr(tensor: torch.Tensor) -> int:
     """The host address of the tensor's first element: runs what is pending, waits, and marks the storage exposed (later versions stay at this address)."""
 
+def device_kind() -> str:
+    """What computes: "CPU" or "CUDA". Makes nothing; raises when PJRT_DEVICE wants what there is not."""
+
+def choose_device_kind(kind: str) -> None:
+    """Chooses what computes, before it has been looked up."""
+
+def dlpack_place() -> tuple[int, int]:
+    """The DLPack device type and number of device tensors."""
+
 def wrap_host(tensor: torch.Tensor) -> torch.Tensor:
     """A device tensor over a CPU tensor's memory, which it keeps alive; the storage counts as exposed."""
 

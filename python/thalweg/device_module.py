@@ -63,9 +63,9 @@ def device(device: _Device) -> Iterator[None]:
 
 
 def get_device_name(device: _Device = None) -> str:
-    """What computes: "CPU"."""
+    """What computes: "CPU" or "CUDA"."""
     _check(device)
-    return "CPU"
+    return _C.device_kind()
 
 
 def synchronize(device: _Device = None) -> None:

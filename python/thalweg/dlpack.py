@@ -1,4 +1,4 @@
-"""DLPack of device tensors: on the CPU their memory is host memory, exchanged without a copy.
+"""DLPack of device tensors: host memory where the device computes on the CPU, a GPU's memory where it computes there; exchanged without a copy.
 
 What either side writes the other sees: an exported tensor's storage stays at its address, and its writes have arrived once they have run (`torch_xla.sync`,
 or reading a value). An export keeps the memory alive whatever becomes of the tensor, and an imported array lives as long as a tensor over it, or work of
@@ -19,7 +19,8 @@ exchange_apis: dict[type, Any] = {}
 
 def device_of(tensor: torch.Tensor) -> tuple[enum.IntEnum, int]:
     """The DLPack device of a device tensor."""
-    return (DLDeviceType.kDLCPU, 0)
+    kind, number = _C.dlpack_place()
+    return (DLDeviceType(kind), number)
 
 
 def export(

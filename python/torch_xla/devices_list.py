@@ -1,6 +1,7 @@
 """Which devices there are. One, whatever computes behind it."""
 
 import torch
+from thalweg import _C
 
 
 def device(index: int | None = None) -> torch.device:
@@ -16,8 +17,8 @@ def devices() -> list[torch.device]:
 
 
 def real_devices() -> list[str]:
-    """What is behind each device: "CPU:0"."""
-    return ["CPU:0"]
+    """What is behind each device: "CPU:0" or "CUDA:0"."""
+    return [f"{_C.device_kind()}:0"]
 
 
 def device_count() -> int:

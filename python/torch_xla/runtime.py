@@ -10,14 +10,13 @@ from torch_xla import _upstream, devices_list
 
 
 def device_type() -> str:
-    """What computes: "CPU"."""
+    """What computes: "CPU" or "CUDA". PJRT_DEVICE chooses; without it a GPU is taken where there is one that can be used."""
     return devices_list.real_devices()[0].split(":")[0]
 
 
 def set_device_type(pjrt_device: str) -> None:
-    """Chooses what computes. "CPU" is what there is."""
-    if pjrt_device.upper() != device_type():
-        raise RuntimeError(f"the XLA device computes on {device_type()} here; {pjrt_device!r} can't be chosen")
+    """Chooses what computes, "CPU" or "CUDA". Before the first tensor."""
+    _C.choose_device_kind(pjrt_device)
 
 
 def using_pjrt() -> bool:

@@ -14,8 +14,6 @@ namespace {
 namespace dl = runtime::dlpack;
 using c10::ScalarType;
 
-constexpr dl::DeviceId kHost{dl::kCpu, 0};
-
 struct TypePair {
   ScalarType torch;
   dl::DataType theirs;
@@ -122,6 +120,11 @@ at::Tensor tensor_over(const dl::Array& array) {
 
 }  // namespace
 
+dl::DeviceId dlpack_place() {
+  auto& session = lazy::Session::get();
+  return session.is_host_memory() ? dl::DeviceId{dl::kCpu, 0} : dl::DeviceId{dl::kCuda, session.device().ordinal()};
+}
+
 bool has_device_memory(const at::Tensor& tensor) { return is_ours(tensor) && tensor.has_storage() && !tensor.key_set().has(c10::DispatchKey::Python); }
 
 void require_lendable(const at::Tensor& tensor) {
@@ -136,16 +139,16 @@ void require_lendable(const at::Tensor& tensor) {
   if (why) C10_THROW_ERROR(BufferError, why);
 }
 
-dl::ManagedTensorVersioned* lend_versioned(const at::Tensor& tensor, LendFlags flags) { return dl::lend_versioned(array_of(tensor, flags), kHost); }
+dl::ManagedTensorVersioned* lend_versioned(const at::Tensor& tensor, LendFlags flags) { return dl::lend_versioned(array_of(tensor, flags), dlpack_place()); }
 
 dl::ManagedTensor* lend_legacy(const at::Tensor& tensor, LendFlags flags) {
-  return translated([&] { return dl::lend_legacy(array_of(tensor, flags), kHost); });
+  return translated([&] { return dl::lend_legacy(array_of(tensor, flags), dlpack_place()); });
 }
 
 void lend_borrowed(const at::Tensor& tensor, dl::Tensor* out) {
   const dl::ArrayRef array = array_of(tensor, {});
   *out = {.data = tensor.numel() != 0 ? (*array.buffer)->data() : nullptr,
-          .device = kHost,
+          .device = dlpack_place(),
           .rank = static_cast<int32_t>(array.shape.size()),
           .dtype = array.dtype,
           .shape = const_cast<int64_t*>(array.shape.data()),
@@ -154,11 +157,11 @@ void lend_borrowed(const at::Tensor& tensor, dl::Tensor* out) {
 }
 
 at::Tensor borrow_versioned(dl::ManagedTensorVersioned* managed) {
-  return tensor_over(taken([&](runtime::Device& device) { return dl::import_versioned(device, kHost, managed); }));
+  return tensor_over(taken([&](runtime::Device& device) { return dl::import_versioned(device, dlpack_place(), managed); }));
 }
 
 at::Tensor borrow_legacy(dl::ManagedTensor* managed) {
-  return tensor_over(taken([&](runtime::Device& device) { return dl::import_legacy(device, kHost, managed); }));
+  return tensor_over(taken([&](runtime::Device& device) { return dl::import_legacy(device, dlpack_place(), managed); }));
 }
 
 }  // namespace thalweg::aten

@@ -14,6 +14,8 @@ struct LendFlags {
 
 // True for tensors of ours with memory: not for fake or wrapping ones that report our device.
 bool has_device_memory(const at::Tensor& tensor);
+// Where device xla's tensors lie in DLPack's terms: the CPU, or the GPU that it computes on.
+runtime::dlpack::DeviceId dlpack_place();
 // Raises BufferError for a tensor that an array cannot stand for: one that requires grad, or has the conjugate or negative bit.
 void require_lendable(const at::Tensor& tensor);
 

@@ -17,6 +17,7 @@ void adopt(lazy::Storage& storage, c10::Storage host, c10::ScalarType dtype, boo
   const size_t bytes = host.nbytes();
   void* address = const_cast<void*>(host.data());
   auto& session = lazy::Session::get();
+  if (!session.is_host_memory()) return session.upload(storage, address, flat_view(require_ir_dtype(dtype), bytes));
   auto buffer = session.device().wrap(address, bytes, [host = std::move(host)]() mutable { host = c10::Storage(); }, where);
   session.assign(storage, std::move(buffer), flat_view(require_ir_dtype(dtype), bytes), exclusive);
 }
@@ -46,6 +47,8 @@ c10::Storage adopt_host_storage(const c10::Storage& host, c10::ScalarType dtype)
 }
 
 at::Tensor wrap_host_tensor(const at::Tensor& host) {
+  TORCH_CHECK(lazy::Session::get().is_host_memory(),
+              "Device xla computes on a GPU and cannot share the memory of a tensor on the CPU; copy it with .to(\"xla\")");
   c10::Storage storage = make_storage(host.storage().nbytes());
   if (host.storage().nbytes() != 0) {
     translated([&] {
@@ -62,7 +65,7 @@ HostWindow::Entry& HostWindow::entry(const at::Tensor& device) {
   for (Entry& entry : entries_) {
     if (entry.device.unsafeGetStorageImpl() == device.storage().unsafeGetStorageImpl()) return entry;
   }
-  entries_.push_back({device.storage(), c10::Storage(), false, nullptr});
+  entries_.push_back({device.storage(), c10::Storage(), false, nullptr, nullptr});
   return entries_.back();
 }
 
@@ -73,7 +76,8 @@ void HostWindow::open(Entry& entry) {
   if (bytes != 0) {
     auto& session = lazy::Session::get();
     lazy::Storage& storage = storage_of(*entry.device.unsafeGetStorageImpl());
-    entry.address = translated([&] { return entry.write ? session.write_in_place(storage) : const_cast<void*>(session.read(storage, reason_)); });
+    entry.memory = translated([&] { return entry.write ? session.write_in_place(storage) : std::const_pointer_cast<void>(session.read(storage, reason_)); });
+    entry.address = entry.memory.get();
   }
   entry.host = host_storage_over(entry.address, bytes);
 }
@@ -98,7 +102,7 @@ at::Tensor HostWindow::device(const at::Tensor& host_in) {
   result._set_neg(host.is_neg());
   if (host.unsafeGetTensorImpl()->is_wrapped_number()) result.unsafeGetTensorImpl()->set_wrapped_number(true);
   // Later results that share this memory must share the storage too.
-  if (!found) entries_.push_back({result.storage(), host.storage(), false, nullptr});
+  if (!found) entries_.push_back({result.storage(), host.storage(), false, nullptr, nullptr});
   return result;
 }
 
@@ -117,6 +121,11 @@ void HostWindow::collect(const at::Tensor& device, const at::Tensor& host) {
       mine.address = const_cast<void*>(mine.host.data());
     }
   }
+  auto& session = lazy::Session::get();
+  if (same_storage && mine.write && mine.device.nbytes() != 0 && mine.host.data() == mine.address && !session.is_host_memory())
+    translated([&] {
+      session.upload(storage_of(*mine.device.unsafeGetStorageImpl()), mine.address, flat_view(require_ir_dtype(device.scalar_type()), mine.device.nbytes()));
+    });
   if (device.sizes() != host.sizes() || device.strides() != host.strides() || device.storage_offset() != host.storage_offset()) {
     impl->set_sizes_and_strides(host.sizes(), host.strides(), host.storage_offset());
   }

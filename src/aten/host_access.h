@@ -21,7 +21,7 @@ class HostWindow {
   // The CPU tensor with the same bytes, sizes, strides and offset.
   at::Tensor host(const at::Tensor& device);
   // The device tensor for a result of the host operation: a view of one of the storages when the result lies in one, else a new tensor that adopts the host
-  // memory without a copy.
+  // memory without a copy, or copies it to a device that has other memory.
   at::Tensor device(const at::Tensor& host);
   // For a tensor that was written: takes over new sizes, strides and memory if the host operation has resized it.
   void collect(const at::Tensor& device, const at::Tensor& host);
@@ -31,6 +31,7 @@ class HostWindow {
     c10::Storage device, host;
     bool write = false;
     void* address = nullptr;
+    std::shared_ptr<void> memory;  // keeps the address
   };
   Entry& entry(const at::Tensor& device);
   void open(Entry& entry);
@@ -38,10 +39,11 @@ class HostWindow {
   const char* reason_;
 };
 
-// A new device storage that adopts a CPU storage's memory; the CPU storage lives until nothing uses it.
+// A new device storage that adopts a CPU storage's memory, which then lives until nothing uses it; or copies it to a device that has other memory.
 c10::Storage adopt_host_storage(const c10::Storage& host, c10::ScalarType dtype);
 
-// A device tensor over a CPU tensor's memory, which it keeps alive. Writes to either are seen by the other: the storage counts as exposed.
+// A device tensor over a CPU tensor's memory, which it keeps alive. Writes to either are seen by the other: the storage counts as exposed. Raises where the
+// device has other memory.
 at::Tensor wrap_host_tensor(const at::Tensor& host);
 
 }  // namespace thalweg::aten

@@ -12,4 +12,7 @@ namespace thalweg::aten {
 // False when this process has no PyTorch with CUDA: then nothing is changed.
 bool share_memory_budget(runtime::Device& device, std::function<void()> empty_torch_cache);
 
+// The same for the session's device, with PyTorch's own allocator, where it is a GPU.
+void share_memory_budget(runtime::Device& device);
+
 }  // namespace thalweg::aten

@@ -82,7 +82,11 @@ void check_stream(const py::handle& stream) {
 void check_device(const py::handle& device) {
   if (device.is_none()) return;
   const auto [type, index] = py::cast<std::pair<long long, long long>>(device);
-  if (type != dl::kCpu) C10_THROW_ERROR(BufferError, c10::str("Device xla is the CPU here; it can't export to DLPack device (", type, ", ", index, ")"));
+  const dl::DeviceId place = aten::dlpack_place();
+  if (type != place.type || (type != dl::kCpu && index != place.index)) {
+    C10_THROW_ERROR(BufferError, c10::str("Device xla is ", place.type == dl::kCpu ? std::string("the CPU") : c10::str("GPU ", place.index),
+                                          " here; it can't export to DLPack device (", type, ", ", index, ")"));
+  }
 }
 
 at::Tensor copy_of(const at::Tensor& tensor) {

@@ -1,15 +1,19 @@
 // The Python extension module thalweg._C: thin wrappers, no logic. Its Python types are in python/thalweg/_C.pyi.
 #include "aten/device_storage.h"
+#include "aten/dlpack.h"
 #include "aten/errors.h"
 #include "aten/fallback.h"
 #include "aten/generator.h"
 #include "aten/host_access.h"
+#include "aten/memory_budget.h"
+#include "aten/numerics.h"
 #include "aten/python_lines.h"
 #include "aten/registration.h"
 #include "aten/torch_headers.h"
 #include "aten/tracer.h"
 #include "bindings/dlpack.h"
 #include "bindings/memory.h"
+#include "lazy/device_choice.h"
 #include "lazy/session.h"
 
 namespace thalweg::bindings {
@@ -45,6 +49,8 @@ void init() {
   aten::init();
   static const bool once = [] {
     Session::get().set_line_source(&aten::python_line);
+    Session::get().set_numerics_source(&aten::numerics);
+    Session::get().set_device_hook([](runtime::Device& device) { aten::share_memory_budget(device); });
     py::module_::import("atexit").attr("register")(py::cpp_function([] { shut_down(); }, NoGil()));
     return true;
   }();
@@ -159,6 +165,15 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("get_rng_state", &get_rng_state);
   m.def("set_rng_state", &set_rng_state, py::arg("state"));
   m.def("memory_info", &memory_info, NoGil());
+  m.def("device_kind", [] { return aten::translated([] { return lazy::device_kind(); }); }, NoGil());
+  m.def("choose_device_kind", [](const std::string& kind) { aten::translated([&] { lazy::choose_device_kind(kind); }); }, py::arg("kind"), NoGil());
+  m.def(
+      "dlpack_place",
+      [] {
+        const auto place = aten::dlpack_place();
+        return std::make_pair(static_cast<int>(place.type), static_cast<int>(place.index));
+      },
+      NoGil());
   m.def("reset_peak_memory", [] { Session::get().device().reset_peak(); }, NoGil());
   m.def("set_memory_limit", [](size_t bytes) { Session::get().device().set_memory_limit(bytes); }, py::arg("bytes"), NoGil());
   m.def("set_eager", [](bool on) { Session::get().set_eager(on); }, py::arg("on"), NoGil());

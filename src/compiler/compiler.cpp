@@ -3,8 +3,10 @@
 
 #include <chrono>
 
+#include "codegen/cuda/nvrtc.h"
 #include "compiler/assembly.h"
 #include "compiler/heavy.h"
+#include "libs/cuda/cublaslt.h"
 #include "passes/decompose.h"
 #include "passes/pass.h"
 
@@ -20,6 +22,8 @@ std::shared_ptr<const exec::Executable> compile(std::unique_ptr<ir::Function> fu
   if (on_gpu(options)) return exec::make_executable(timed(compile_cuda_program(std::move(function), options, module)), *options.device);
   return exec::make_executable(timed(compile_program(std::move(function), options, module)));
 }
+
+bool can_compile_for_gpus(std::string* why) { return codegen::cuda::has_nvrtc(why) && libs::cuda::has_cublaslt(why); }
 
 void make_portable(ir::Function& function) { passes::decompose(function); }
 

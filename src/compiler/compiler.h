@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "exec/executable.h"
 #include "ir/graph.h"
@@ -22,6 +23,9 @@ struct Options {
 // compiled. Thread-safe. For a GPU the executable launches on streams of that device; ops without a kernel run on the host in stream order, and are listed as
 // opaque calls.
 std::shared_ptr<const exec::Executable> compile(std::unique_ptr<ir::Function> function, const Options& options = {}, const ir::Module* module = nullptr);
+
+// Whether programs can be compiled for GPUs here: NVRTC and cuBLASLt are found. `why`, when given, says what is missing. Any thread; never throws.
+bool can_compile_for_gpus(std::string* why = nullptr);
 
 // Replaces Thalweg's own composites by their decompositions, so that the text of `function` is plain StableHLO.
 void make_portable(ir::Function& function);

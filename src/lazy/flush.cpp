@@ -10,6 +10,7 @@
 #include "compiler/compiler.h"
 #include "lazy/lines.h"
 #include "lazy/session_state.h"
+#include "lazy/transfer.h"
 #include "runtime/history.h"
 
 namespace thalweg::lazy {
@@ -73,7 +74,10 @@ void Session::State::flush(Trace& trace, const char* reason, const std::string& 
 }
 
 std::shared_ptr<const Program> Session::State::program_for(const PendingGraph& graph, FlushRecord& record) {
-  if (auto it = programs.find(graph.key); it != programs.end()) {
+  const Numerics numerics = numerics_source ? numerics_source() : Numerics{};
+  Key key = graph.key;
+  key.a ^= (numerics.deterministic ? 0x9e3779b97f4a7c15ull : 0) ^ (numerics.tf32 ? 0xc2b2ae3d27d4eb4full : 0);
+  if (auto it = programs.find(key); it != programs.end()) {
     count("CachedCompile");
     record.kernels = it->second->executable->info().kernels;
     record.library_calls = it->second->executable->info().library_calls;
@@ -88,13 +92,16 @@ std::shared_ptr<const Program> Session::State::program_for(const PendingGraph& g
   LoweredProgram lowered = lower(graph, nan_guard);
   program->fallible = lowered.fallible;
   save_text(*lowered.function, record);
-  program->executable = compiler::compile(std::move(lowered.function));
+  compiler::Options options;
+  options.device = &use_device();
+  options.deterministic = numerics.deterministic, options.tf32 = numerics.tf32;
+  program->executable = compiler::compile(std::move(lowered.function), options);
   record.compile_seconds = seconds_since(start);
   record.kernels = program->executable->info().kernels;
   record.library_calls = program->executable->info().library_calls;
   count("UncachedCompile");
   time("CompileTime", record.compile_seconds);
-  programs.emplace(graph.key, program);
+  programs.emplace(key, program);
   recent.push_front(program);
   if (recent.size() > 16) recent.pop_back();
   return program;
@@ -146,10 +153,7 @@ void Session::State::finish_launch(Trace& trace, const PendingGraph& graph, cons
 void Session::State::write_home(Storage& storage) {
   runtime::BufferPtr from = storage.current->buffer, home = storage.home;
   if (from == home) return;
-  const size_t bytes = std::min(from->size(), home->size());
-  runtime::Submission copy(use_device().compute_stream());
-  copy.read(from).write(home).label("write back to exposed memory");
-  copy.run([to = home->data(), source = from->data(), bytes](void*) { std::memcpy(to, source, bytes); });
+  overwrite(use_device(), from, home, std::min(from->size(), home->size()));
   ValuePtr value = make_value();
   value->layout = storage.current->layout;
   value->buffer = home;

@@ -7,8 +7,9 @@
 #include <cstring>
 #include <new>
 
+#include "lazy/device_choice.h"
 #include "lazy/session_state.h"
-#include "runtime/cpu/cpu_device.h"
+#include "lazy/transfer.h"
 #include "support/hash.h"
 
 namespace thalweg::lazy {
@@ -44,7 +45,8 @@ Session::Session() : state_(new State) {}
 
 runtime::Device& Session::State::use_device() {
   if (device.load()) return *device.load();
-  device = &runtime::cpu::device();
+  device = &chosen_device();
+  if (device_hook) device_hook(*device.load());
   // After the device has registered its own handlers: those that run before a fork run last registered first, so that what is in flight has been waited
   // for when the device takes its locks.
   pthread_atfork(
@@ -257,9 +259,7 @@ void Session::assign(Storage& storage, runtime::BufferPtr buffer, const View& la
 
 void Session::upload(Storage& storage, const void* source, const View& layout) {
   const size_t bytes = static_cast<size_t>(layout.count() * ir::byte_size(layout.dtype));
-  runtime::BufferPtr buffer = device().copy_stream().allocate_for_host(bytes);
-  if (bytes) std::memcpy(buffer->data(), source, bytes);
-  assign(storage, std::move(buffer), layout, true);
+  assign(storage, from_host(device(), source, bytes, bytes), layout, true);
 }
 
 runtime::BufferPtr Session::materialize(Storage& storage, const char* reason) {
@@ -269,14 +269,13 @@ runtime::BufferPtr Session::materialize(Storage& storage, const char* reason) {
   const View layout = as_bytes(storage);
   ValuePtr& value = state_->current(storage, layout);
   if (!value->buffer) {
-    value->buffer = state_->use_device().copy_stream().allocate_for_host(storage.bytes);
-    if (storage.bytes) std::memset(value->buffer->data(), 0, storage.bytes);
+    value->buffer = from_host(state_->use_device(), nullptr, 0, storage.bytes);
     value->exclusive = true;
   }
   return value->buffer;
 }
 
-const void* Session::read(Storage& storage, const char* reason) {
+runtime::BufferPtr Session::written(Storage& storage, const char* reason) {
   runtime::BufferPtr buffer = materialize(storage, reason);
   try {
     buffer->wait_written();
@@ -285,42 +284,49 @@ const void* Session::read(Storage& storage, const char* reason) {
     state_->settle(0);
     throw;
   }
-  return buffer->data();
+  return buffer;
 }
 
+std::shared_ptr<const void> Session::read(Storage& storage, const char* reason) { return to_host(device(), written(storage, reason)); }
+
+bool Session::is_host_memory() { return lazy::is_host_memory(device()); }
+
 ValuePtr Session::State::copy_of(const Value& value) {
-  runtime::BufferPtr copy = use_device().copy_stream().allocate_for_host(value.buffer->size());
-  if (copy->size()) std::memcpy(copy->data(), value.buffer->data(), copy->size());
   ValuePtr fresh = make_value();
   fresh->layout = value.layout;
-  fresh->buffer = std::move(copy);
+  fresh->buffer = duplicate(use_device(), value.buffer, value.buffer->size(), value.buffer->size());
   fresh->exclusive = true;
   return fresh;
 }
 
 void* Session::expose(Storage& storage) {
-  void* data = write_in_place(storage);
+  runtime::BufferPtr buffer = own_version(storage);
+  buffer->wait_unused();
   std::lock_guard guard(state_->lock);
-  ValuePtr& value = state_->current(storage, as_bytes(storage));
-  value->exclusive = false;
-  storage.home = value->buffer;
-  return data;
+  state_->current(storage, as_bytes(storage))->exclusive = false;
+  storage.home = buffer;
+  return buffer->data();
 }
 
-void* Session::write_in_place(Storage& storage) {
-  read(storage, "fallback write");
+runtime::BufferPtr Session::own_version(Storage& storage) {
+  written(storage, "fallback write");
   std::lock_guard guard(state_->lock);
   state_->settle(0);
   ValuePtr& value = state_->current(storage, as_bytes(storage));
   // Shared with another storage or read by pending operations: those keep the old bytes. Exposed storages never share (see share()).
   if ((value->use_count() > 1 && !storage.home) || value->buffer->is_read_only()) value = state_->copy_of(*value);
-  value->buffer->wait_unused();
-  return value->buffer->data();
+  return value->buffer;
+}
+
+std::shared_ptr<void> Session::write_in_place(Storage& storage) {
+  const runtime::BufferPtr buffer = own_version(storage);
+  if (is_host_memory()) buffer->wait_unused();
+  return to_host(device(), buffer);
 }
 
 void Session::share(Storage& to, Storage& from) {
   if (from.home) {
-    read(from, "copy of exposed memory");
+    written(from, "copy of exposed memory");
     std::lock_guard guard(state_->lock);
     state_->set_ready(to, state_->copy_of(*state_->current(from, as_bytes(from))));
     return;
@@ -343,13 +349,10 @@ void Session::resize(Storage& storage, size_t bytes) {
     storage.bytes = bytes;
     return;
   }
-  const void* old = read(storage, "resize_");
+  const runtime::BufferPtr old = written(storage, "resize_");
   THALWEG_CHECK(!storage.home, Invalid, "Cannot resize storage whose address is in use outside: ", storage.bytes, " to ", bytes,
                 " bytes; clone the tensor first");
-  runtime::BufferPtr grown = state_->use_device().copy_stream().allocate_for_host(bytes);
-  const size_t kept = std::min(bytes, storage.bytes);
-  if (kept) std::memcpy(grown->data(), old, kept);
-  if (bytes > kept) std::memset(static_cast<char*>(grown->data()) + kept, 0, bytes - kept);
+  runtime::BufferPtr grown = duplicate(state_->use_device(), old, std::min(bytes, storage.bytes), bytes);
   const ir::DType dtype = storage.current->layout.dtype;
   storage.bytes = bytes;
   assign(storage, std::move(grown), bytes % static_cast<size_t>(ir::byte_size(dtype)) == 0 ? flat_layout(storage, dtype) : as_bytes(storage), true);
@@ -396,6 +399,16 @@ void Session::set_budget(int64_t ops) {
   THALWEG_CHECK(ops > 0, Invalid, "The flush budget must be positive, got ", ops);
   std::lock_guard guard(state_->lock);
   state_->budget = ops;
+}
+
+void Session::set_device_hook(std::function<void(runtime::Device&)> hook) {
+  std::lock_guard guard(state_->lock);
+  state_->device_hook = std::move(hook);
+}
+
+void Session::set_numerics_source(std::function<Numerics()> source) {
+  std::lock_guard guard(state_->lock);
+  state_->numerics_source = std::move(source);
 }
 
 void Session::set_nan_guard(bool on) {

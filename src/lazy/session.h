@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -45,6 +46,12 @@ struct FlushRecord {
   double compile_seconds = 0;
 };
 
+// What a GPU's programs may do about numbers.
+struct Numerics {
+  bool deterministic = false;  // no algorithm is chosen by measuring
+  bool tf32 = false;           // f32 products may round their factors to TF32
+};
+
 // Event counters and timers by upstream's names.
 struct Counters {
   std::map<std::string, int64_t> counts;
@@ -72,12 +79,18 @@ class Session {
   // The current bytes as a buffer, flushing what is pending with `reason`; the caller reads them after buffer->wait_written(), which rethrows a failed
   // launch's error (call check() to return to the last good state). An uninitialised storage gets zeroed bytes.
   runtime::BufferPtr materialize(Storage& storage, const char* reason);
-  // materialize, then a host-readable address: waits for the bytes. Valid until the storage's next write.
-  const void* read(Storage& storage, const char* reason);
-  // read, and from now on every new version is written back to this address (torch_device.md 4.6: exposed storage).
+  // materialize, then the bytes where the host can read them, as they are now; waits for them. On devices with host memory no copy is made, and the storage's
+  // next write may change them.
+  std::shared_ptr<const void> read(Storage& storage, const char* reason);
+  // Fixes the storage at its device address; from now on every new version is written back there (torch_device.md 4.6: exposed storage).
   void* expose(Storage& storage);
-  // A host-writable address for a foreign kernel: like read, but the version is not shared with any other storage or pending operation.
-  void* write_in_place(Storage& storage);
+  // For a foreign kernel on the host: like read, but the version is not shared with any other storage or pending operation. Where the device has no host memory
+  // the bytes are a copy: upload() puts them back.
+  std::shared_ptr<void> write_in_place(Storage& storage);
+  // The same for a foreign kernel on the device: a buffer that no other storage or pending operation reads. Everything before has been launched, not waited
+  // for, on devices without host memory.
+  runtime::BufferPtr own_version(Storage& storage);
+  bool is_host_memory();  // whether the host can use the device's addresses
   // Makes `to` the same content as `from` without a copy; a later write to either makes a version of its own.
   void share(Storage& to, Storage& from);
   // Changes the byte size, keeping the common prefix (`resize_`).
@@ -98,7 +111,11 @@ class Session {
   // Settings.
   void set_eager(bool on);       // flush after each operation
   void set_budget(int64_t ops);  // operations since the last sync after which a flush is made
-  void set_nan_guard(bool on);   // every floating result of a flush is checked; throws NotFinite naming op and line
+  // Called once the device has been made, under the session's lock.
+  void set_device_hook(std::function<void(runtime::Device&)> hook);
+  // Asked at each flush, under the session's lock; must be cheap.
+  void set_numerics_source(std::function<Numerics()> source);
+  void set_nan_guard(bool on);  // every floating result of a flush is checked; throws NotFinite naming op and line
   // The pending program that computes `wanted` (all that is pending when empty), as StableHLO text; empty when none of it is pending. With the environment
   // variable XLA_SAVE_TENSORS_FILE each program is appended to that file as it is compiled, in this form.
   std::string pending_text(std::span<Storage* const> wanted = {});
@@ -110,6 +127,8 @@ class Session {
   void set_line_source(std::function<std::string()> source);
 
  private:
+  // materialize, and waits; on failure everything is settled first.
+  runtime::BufferPtr written(Storage& storage, const char* reason);
   friend class Storage;
   Session();
   struct State;

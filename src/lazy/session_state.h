@@ -52,6 +52,8 @@ struct Session::State {
   std::mutex counters_lock;
   Counters counters;
   std::function<std::string()> line_source;
+  std::function<Numerics()> numerics_source;
+  std::function<void(runtime::Device&)> device_hook;
 
   runtime::Device& use_device();
   // The trace that an operation joins: the calling thread's own, or in backward that of its pending inputs; traces that meet are merged.

@@ -17,7 +17,8 @@ struct Tensor {
   explicit Tensor(ir::Dims dims) : view(ir::DType::F32, dims), storage(new Storage(static_cast<size_t>(view.count()) * 4)) {}
   Tensor(ir::Dims dims, std::vector<float> values) : Tensor(std::move(dims)) { Session::get().upload(*storage, values.data(), view); }
   std::vector<float> read() const {
-    const float* data = static_cast<const float*>(Session::get().read(*storage, "test"));
+    const std::shared_ptr<const void> bytes = Session::get().read(*storage, "test");
+    const float* data = static_cast<const float*>(bytes.get());
     return {data, data + view.count()};
   }
   View view;

@@ -52,14 +52,14 @@ def get_xla_supported_devices(devkind: str | None = None, max_devices: int | Non
 
 
 def xla_real_devices(devices: Sequence[Any] | None = None) -> list[str]:
-    """What is behind `devices` (default: all): ["CPU:0"]."""
+    """What is behind `devices` (default: all): ["CPU:0"] or ["CUDA:0"]."""
     for device in devices or ():
         device_module._check(device)
     return devices_list.real_devices()
 
 
 def xla_device_hw(device: Any) -> str:
-    """What computes for `device`: "CPU"."""
+    """What computes for `device`: "CPU" or "CUDA"."""
     device_module._check(device)
     return devices_list.real_devices()[0].split(":")[0]
 

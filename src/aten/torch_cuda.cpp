@@ -1,0 +1,124 @@
+// PyTorch's own CUDA beside device xla: what is asked of it goes through PyTorch's device-neutral interfaces.
+#include "aten/torch_cuda.h"
+
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <map>
+#include <mutex>
+
+#include "aten/errors.h"
+#include "aten/memory_budget.h"
+#include "lazy/session.h"
+#include "runtime/cuda/cuda_device.h"
+
+namespace thalweg::aten {
+namespace {
+
+namespace cuda = runtime::cuda;
+
+// The driver's name of the legacy default stream; PyTorch's is null.
+void* const kLegacyStream = reinterpret_cast<void*>(1);
+
+// Streams of others by their handle. Never destroyed.
+struct KnownStreams {
+  std::mutex mutex;
+  std::map<void*, std::unique_ptr<runtime::Stream>> by_handle;
+};
+KnownStreams& known_streams() {
+  static auto* instance = new KnownStreams;
+  return *instance;
+}
+
+runtime::Stream& known_stream(void* handle, const char* name) {
+  KnownStreams& known = known_streams();
+  std::lock_guard lock(known.mutex);
+  std::unique_ptr<runtime::Stream>& stream = known.by_handle[handle];
+  if (!stream) stream = cuda::wrap_stream(lazy::Session::get().device(), static_cast<cuda::StreamHandle>(handle), name);
+  return *stream;
+}
+
+void empty_torch_cache() {
+  if (auto* allocator = c10::getDeviceAllocator(c10::kCUDA); allocator->initialized()) allocator->emptyCache();
+}
+
+bool make_ready() {
+  runtime::Device& device = lazy::Session::get().device();
+  if (!cuda::is_cuda(device) || !at::hasCUDA()) return false;
+  at::globalContext().lazyInitDevice(c10::kCUDA);
+  share_memory_budget(device, &empty_torch_cache);
+  return true;
+}
+
+void keep_memory(void*) {}
+
+}  // namespace
+
+bool has_torch_cuda() {
+  static const bool ready = translated(&make_ready);
+  return ready;
+}
+
+c10::Device cuda_device() {
+  static const auto index = static_cast<c10::DeviceIndex>(lazy::Session::get().device().ordinal());
+  return c10::Device(c10::kCUDA, index);
+}
+
+bool is_on_our_gpu(const at::TensorBase& tensor) { return tensor.layout() == c10::kStrided && tensor.device() == cuda_device(); }
+
+runtime::Stream& torch_stream() {
+  const c10::impl::VirtualGuardImpl guard(c10::kCUDA);
+  void* handle = guard.getStream(cuda_device()).native_handle();
+  if (handle == cuda::native_stream(lazy::Session::get().device().compute_stream())) return shared_compute_stream();
+  return translated([&]() -> runtime::Stream& { return known_stream(handle ? handle : kLegacyStream, "PyTorch"); });
+}
+
+runtime::Stream& shared_compute_stream() {
+  void* handle = cuda::native_stream(lazy::Session::get().device().compute_stream());
+  return translated([&]() -> runtime::Stream& { return known_stream(handle, "PyTorch's work for xla"); });
+}
+
+void add_torch_uses(runtime::Buffer& buffer) noexcept {
+  KnownStreams& known = known_streams();
+  std::lock_guard lock(known.mutex);
+  for (const auto& [handle, stream] : known.by_handle) {
+    try {
+      buffer.add_use(stream->axis());
+    } catch (...) {  // the driver is gone: so is the work
+    }
+  }
+}
+
+// The number of a stream of somebody else is its handle.
+OnComputeStream::OnComputeStream()
+    : guard_(c10::Stream(c10::Stream::UNSAFE, cuda_device(),
+                         reinterpret_cast<c10::StreamId>(cuda::native_stream(lazy::Session::get().device().compute_stream())))) {}
+
+void TorchWork::submit(const char* label) {
+  if (reads_.empty() && writes_.empty()) return;
+  runtime::Submission submission(stream_);
+  for (const runtime::BufferPtr& buffer : reads_) submission.read(buffer);
+  for (const runtime::BufferPtr& buffer : writes_) submission.write(buffer);
+  submission.label(label);
+  submission.run([](void*) {});
+}
+
+void TorchWork::begin() { submit("before PyTorch's work"); }
+void TorchWork::end() { submit("PyTorch's work"); }
+
+c10::Storage cuda_storage_over(void* address, size_t bytes) {
+  c10::DataPtr data(address, address, &keep_memory, cuda_device());
+  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), c10::SymInt(static_cast<int64_t>(bytes)), std::move(data),
+                                                            c10::GetAllocator(c10::kCUDA), /*resizable=*/true));
+}
+
+at::Tensor cuda_tensor(const c10::Storage& storage, const at::Tensor& like) {
+  auto impl = c10::make_intrusive<c10::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::CUDA), like.dtype());
+  impl->set_sizes_and_strides(like.sizes(), like.strides(), like.storage_offset());
+  impl->_set_conj(like.is_conj());
+  impl->_set_neg(like.is_neg());
+  return at::Tensor(std::move(impl));
+}
+
+}  // namespace thalweg::aten
