@@ -3,17 +3,16 @@
 
 #include <dlfcn.h>
 
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <type_traits>
 
 #include "libs/cuda/cublaslt_types.h"
+#include "libs/cuda/measured_choice.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/stream.h"
 #include "support/error.h"
-#include "support/object_cache.h"
 #include "support/vendor_library.h"
 
 namespace thalweg::libs::cuda {
@@ -24,7 +23,7 @@ using runtime::cuda::ContextScope;
 
 constexpr int kOldest = 120000;
 constexpr size_t kWorkspace = size_t{32} << 20;
-constexpr int kTried = 8, kRuns = 10;
+constexpr int kTried = 8;
 
 struct Functions {
 #define THALWEG_CUBLASLT(name, symbol, ...) int (*name)(__VA_ARGS__);
@@ -196,18 +195,7 @@ void Product::run(const void* a, const void* b, void* c, void* workspace, void* 
 double Product::seconds(const ProductAlgorithm& algorithm, runtime::Stream& stream, std::span<const runtime::BufferPtr> buffers) const {
   void* at[4];
   for (size_t i = 0; i < 4; ++i) at[i] = buffers[i]->data();
-  auto queue = [&](int runs) {
-    runtime::Submission submission(stream);
-    for (const runtime::BufferPtr& buffer : buffers) submission.write(buffer);
-    submission.label("product measured").run([this, &algorithm, at, runs](void* native) {
-      for (int i = 0; i < runs; ++i) run(algorithm, at[0], at[1], at[2], at[3], native);
-    });
-    stream.synchronize();
-  };
-  queue(2);
-  const auto start = std::chrono::steady_clock::now();
-  queue(kRuns);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kRuns;
+  return seconds_of(stream, buffers, "product measured", [&](void* native) { run(algorithm, at[0], at[1], at[2], at[3], native); });
 }
 
 std::string Product::key() const {
@@ -216,8 +204,7 @@ std::string Product::key() const {
 }
 
 void Product::measure(runtime::Stream& stream) {
-  static const auto* cache = new ObjectCache(ObjectCache::default_folder());
-  if (auto kept = cache->load(key()); kept && kept->size() == sizeof algorithm_) {
+  if (auto kept = kept_choice(key()); kept && kept->size() == sizeof algorithm_) {
     std::memcpy(&algorithm_, kept->data(), sizeof algorithm_);
     return;
   }
@@ -235,7 +222,7 @@ void Product::measure(runtime::Stream& stream) {
   }
   if (stream.take_error()) algorithm_ = tried[0];
   static_assert(std::is_trivially_copyable_v<ProductAlgorithm>);
-  cache->store(key(), std::string(reinterpret_cast<const char*>(&algorithm_), sizeof algorithm_));
+  keep_choice(key(), std::string(reinterpret_cast<const char*>(&algorithm_), sizeof algorithm_));
 }
 
 }  // namespace thalweg::libs::cuda

@@ -3,67 +3,25 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <random>
 
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/staging.h"
 #include "support/error.h"
+#include "tests/libs/cuda/random_elements.h"
 #include "tests/runtime/cuda/skip_without_gpu.h"
 
 namespace thalweg::libs::cuda {
 namespace {
 
-// The nearest value with `bits` bits of fraction.
-double rounded(double x, int bits) {
-  int exponent = 0;
-  const double fraction = std::frexp(x, &exponent);
-  return std::ldexp(std::nearbyint(std::ldexp(fraction, bits + 1)), exponent - bits - 1);
+Format format_of(ProductType element) {
+  return element == ProductType::F64 ? Format::F64 : element == ProductType::F32 ? Format::F32 : element == ProductType::F16 ? Format::F16 : Format::BF16;
 }
 
-struct Matrix {
-  std::vector<double> values;
-  std::vector<char> bytes;
-};
+Elements random_matrix(std::mt19937& random, size_t count, ProductType element) { return random_elements(random, count, format_of(element)); }
 
-// Of values that f16 and bf16 hold exactly, so that all types multiply the same numbers.
-Matrix random_matrix(std::mt19937& random, size_t count, ProductType element) {
-  Matrix made;
-  std::normal_distribution<double> normal;
-  for (size_t i = 0; i < count; ++i) {
-    const double x = rounded(std::clamp(normal(random), -4.0, 4.0), 7) * (std::abs(normal(random)) < 0.01 ? 0 : 1);
-    made.values.push_back(x);
-    const float f = static_cast<float>(x);
-    const uint32_t bits = std::bit_cast<uint32_t>(f);
-    uint64_t code = std::bit_cast<uint64_t>(x);
-    size_t bytes = 8;
-    if (element == ProductType::F32) code = bits, bytes = 4;
-    if (element == ProductType::BF16) code = bits >> 16, bytes = 2;
-    if (element == ProductType::F16) {
-      code = std::abs(x) < 0x1p-14 ? 0 : (bits >> 16 & 0x8000) | ((bits >> 13 & 0x3ffff) - (112u << 10));
-      bytes = 2;
-      if (code == 0) made.values.back() = 0;
-    }
-    made.bytes.insert(made.bytes.end(), reinterpret_cast<const char*>(&code), reinterpret_cast<const char*>(&code) + bytes);
-  }
-  return made;
-}
-
-double value(const std::vector<char>& bytes, size_t i, ProductType element) {
-  auto get = [&](auto raw) {
-    std::memcpy(&raw, bytes.data() + i * sizeof raw, sizeof raw);
-    return raw;
-  };
-  if (element == ProductType::F64) return get(double{});
-  if (element == ProductType::F32) return get(float{});
-  const uint16_t code = get(uint16_t{});
-  if (element == ProductType::BF16) return std::bit_cast<float>(static_cast<uint32_t>(code) << 16);
-  const int exponent = code >> 10 & 31;
-  const double size = exponent ? std::ldexp(1024 + (code & 1023), exponent - 25) : std::ldexp(code & 1023, -24);
-  return code >> 15 ? -size : size;
-}
+double value(const std::vector<char>& bytes, size_t i, ProductType element) { return element_at(bytes, i, format_of(element)); }
 
 class CublasLt : public testing::Test {
  protected:
@@ -77,12 +35,12 @@ class CublasLt : public testing::Test {
   }
   void check(const ProductShape& s, bool measured = false) {
     SCOPED_TRACE("seed " + std::to_string(seed_));
-    Matrix a = random_matrix(random_, static_cast<size_t>((s.batch - 1) * s.stride_a + (s.trans_a ? s.k : s.m) * s.lda), s.element);
-    Matrix b = random_matrix(random_, static_cast<size_t>((s.batch - 1) * s.stride_b + (s.trans_b ? s.n : s.k) * s.ldb), s.element);
-    Matrix c = random_matrix(random_, static_cast<size_t>((s.batch - 1) * s.stride_c + s.m * s.ldc), s.element);
+    Elements a = random_matrix(random_, static_cast<size_t>((s.batch - 1) * s.stride_a + (s.trans_a ? s.k : s.m) * s.lda), s.element);
+    Elements b = random_matrix(random_, static_cast<size_t>((s.batch - 1) * s.stride_b + (s.trans_b ? s.n : s.k) * s.ldb), s.element);
+    Elements c = random_matrix(random_, static_cast<size_t>((s.batch - 1) * s.stride_c + s.m * s.ldc), s.element);
     runtime::Stream& stream = device_->compute_stream();
     runtime::BufferPtr on_device[3], scratch;
-    Matrix* const matrices[] = {&a, &b, &c};
+    Elements* const matrices[] = {&a, &b, &c};
     for (int i = 0; i < 3; ++i) {
       on_device[i] = stream.allocate(matrices[i]->bytes.size());
       runtime::cuda::copy_from_host(stream, on_device[i], 0, matrices[i]->bytes.data(), matrices[i]->bytes.size());
@@ -102,7 +60,7 @@ class CublasLt : public testing::Test {
     runtime::cuda::copy_to_host(stream, on_device[2], 0, got.data(), got.size());
     compare(s, a, b, c, got);
   }
-  void compare(const ProductShape& s, const Matrix& a, const Matrix& b, const Matrix& old, const std::vector<char>& got) {
+  void compare(const ProductShape& s, const Elements& a, const Elements& b, const Elements& old, const std::vector<char>& got) {
     // Factors are exact in every type, TF32 included: what differs is the order of sums, and one rounding of the result.
     const double tolerance = s.element == ProductType::F64 ? 1e-13 : s.element == ProductType::F32 ? 2e-6 : s.element == ProductType::BF16 ? 0x1p-8 : 0x1p-10;
     std::vector<bool> written(old.values.size());
