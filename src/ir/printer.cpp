@@ -471,8 +471,10 @@ class Printer {
     const std::vector<Type> results = result_types(op);
     if (composite_name == "chlo.top_k") {
       out_ += "chlo.top_k(" + uses(op);
-      for (const auto& [key, value] : options)
-        out_ += ", " + key + " = " + (std::holds_alternative<int64_t>(value.value) ? std::to_string(options.integer(key)) : print(value));
+      for (const auto& [key, value] : options) {
+        const bool bare = std::holds_alternative<int64_t>(value.value) && (value.type.empty() || value.type == "i64");
+        out_ += ", " + key + " = " + (bare ? std::to_string(options.integer(key)) : print(value));
+      }
       out_ += ")";
     } else {
       out_ += composite_name + " " + uses(op);
