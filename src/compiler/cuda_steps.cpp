@@ -134,13 +134,14 @@ void add_cuda_product(const ProductPlan& plan, const ir::Op& op, const HeavyCont
   const Run run = regular_run(g);
   ProductShape shape;
   shape.element = type_of(g.element), shape.tf32 = options.tf32 && g.element == exec::Element::F32;
+  shape.wide_result = g.wide_result;
   shape.trans_a = g.trans_a, shape.trans_b = g.trans_b;
   shape.m = g.m, shape.n = g.n, shape.k = g.k, shape.lda = g.lda, shape.ldb = g.ldb, shape.ldc = g.ldc;
   shape.batch = run.length, shape.stride_a = run.a, shape.stride_b = run.b, shape.stride_c = run.c;
   std::shared_ptr<const Product> product = product_of(*options.device, shape, alignment_of(g, run), !options.deterministic);
   std::vector<std::array<int64_t, 3>> starts;  // bytes
   for (size_t i = 0; i < g.a_offsets.size(); i += static_cast<size_t>(run.length))
-    starts.push_back({g.a_offsets[i] * bytes_of(g.element), g.b_offsets[i] * bytes_of(g.element), g.c_offsets[i] * bytes_of(g.element)});
+    starts.push_back({g.a_offsets[i] * bytes_of(g.element), g.b_offsets[i] * bytes_of(g.element), g.c_offsets[i] * (g.wide_result ? 4 : bytes_of(g.element))});
   Step step;
   step.name = product->description();
   step.library = true;

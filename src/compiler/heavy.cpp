@@ -2,8 +2,12 @@
 #include "compiler/heavy.h"
 
 #include <cstring>
+#include <map>
 #include <sstream>
 
+#include "codegen/cuda/scan.h"
+#include "codegen/cuda/scatter.h"
+#include "codegen/cuda/sort.h"
 #include "codegen/expression.h"
 #include "codegen/scalar_text.h"
 #include "codegen/scanning.h"
@@ -15,6 +19,7 @@
 #include "compiler/library_steps.h"
 #include "compiler/rewrite.h"
 #include "libs/cpu/opaque.h"
+#include "runtime/cuda/cuda_device.h"
 #include "support/error.h"
 
 namespace thalweg::compiler {
@@ -69,20 +74,34 @@ std::string config_text(const ir::Op& op) {
   return out;
 }
 
-void add_part(const ir::Op& op, codegen::NestCode&& code, const HeavyContext& context, std::vector<Step>& steps) {
-  if (code.units == 0) return;
-  KernelPart part;
-  part.what = std::string(ir::name(op.code)) + " " + ir::to_string(op.result()->type);
-  part.body = std::move(code.body), part.units = code.units, part.unit_cost = code.unit_cost;
-  for (const codegen::NestArg& a : code.args) {
-    const bool write = a.role != codegen::NestArg::Role::Read;
-    BufferKey buffer{a.value && !write ? codegen::canonical(a.value) : a.value, -1};
-    if (!a.value) buffer.temporary = (*context.temporaries)++;
-    part.args.push_back({buffer, a.bytes, write, false});
+// The texts of an op that kernels compute, to be run in order; they share temporaries of one number.
+void add_parts(const ir::Op& op, std::vector<codegen::NestCode> codes, const HeavyContext& context, std::vector<Step>& steps) {
+  std::map<int, int> scratch;
+  for (codegen::NestCode& code : codes) {
+    if (code.units == 0) continue;
+    KernelPart part;
+    part.what = std::string(ir::name(op.code)) + " " + ir::to_string(op.result()->type);
+    part.body = std::move(code.body), part.units = code.units, part.unit_cost = code.unit_cost, part.lanes = code.lanes, part.shared_bytes = code.shared_bytes;
+    for (const codegen::NestArg& a : code.args) {
+      const bool write = a.role != codegen::NestArg::Role::Read;
+      BufferKey buffer{a.value && !write ? codegen::canonical(a.value) : a.value, -1};
+      if (!a.value) {
+        auto [it, fresh] = scratch.try_emplace(a.scratch, *context.temporaries);
+        if (fresh) ++*context.temporaries;
+        buffer.temporary = it->second;
+      }
+      part.args.push_back({buffer, a.bytes, write, false});
+    }
+    Step step;
+    step.parts.push_back(std::move(part));
+    steps.push_back(std::move(step));
   }
-  Step step;
-  step.parts.push_back(std::move(part));
-  steps.push_back(std::move(step));
+}
+
+void add_part(const ir::Op& op, codegen::NestCode code, const HeavyContext& context, std::vector<Step>& steps) {
+  std::vector<codegen::NestCode> codes;
+  codes.push_back(std::move(code));
+  add_parts(op, std::move(codes), context, steps);
 }
 
 void add_product(const ProductPlan& plan, const ir::Op& op, std::vector<Step>& steps) {
@@ -111,7 +130,9 @@ void add_copy(const ir::Value* from, const ir::Value* to, std::vector<Step>& ste
 void add_scatter(const ir::Op& op, const HeavyContext& context, std::vector<Step>& steps) {
   if (op.code == OpCode::SelectAndScatter) return add_part(op, codegen::write_select_and_scatter(op), context, steps);
   for (size_t i = 0; i < op.results.size(); ++i) add_copy(op.operand(i), op.result(i), steps);
-  if (op.result()->type.size() > 0 && op.operand(op.results.size() + 1)->type.size() > 0) add_part(op, codegen::write_scatter(op), context, steps);
+  if (op.result()->type.size() == 0 || op.operand(op.results.size() + 1)->type.size() == 0) return;
+  if (on_gpu(*context.options)) return add_parts(op, codegen::cuda::write_scatter(op), context, steps);
+  add_part(op, codegen::write_scatter(op), context, steps);
 }
 
 template <class T>
@@ -321,12 +342,15 @@ void add_heavy_steps(const ir::Op& op, const HeavyContext& context, std::vector<
   if (auto product = context.products->find(&op); product != context.products->end())
     return gpu ? add_cuda_product(product->second, op, context, steps) : add_product(product->second, op, steps);
   if (codegen::is_scatter(op)) return add_scatter(op, context, steps);
-  if (codegen::is_scan(op)) return add_part(op, codegen::write_scan(op), context, steps);
+  if (codegen::is_scan(op)) {
+    return add_part(op, gpu ? codegen::cuda::write_scan(op, runtime::cuda::properties(*context.options->device).multiprocessors) : codegen::write_scan(op),
+                    context, steps);
+  }
   if (codegen::is_small_update(op)) {
     add_copy(op.operand(0), op.result(), steps);
     return add_part(op, codegen::write_small_update(op), context, steps);
   }
-  if (codegen::is_sort(op)) return add_part(op, codegen::write_sort(op), context, steps);
+  if (codegen::is_sort(op)) return gpu ? add_parts(op, codegen::cuda::write_sort(op), context, steps) : add_part(op, codegen::write_sort(op), context, steps);
   if (is_check(op)) return gpu ? add_cuda_check(op, config_of(op).string("message", ""), context, steps) : add_check(op, steps);
   if (op.code == OpCode::CustomCall && known_custom_call(op)) return add_opaque(op, steps);
   if (op.code == OpCode::While) return gpu ? add_cuda_while(op, context, steps) : add_while(op, context, steps);

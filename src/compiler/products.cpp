@@ -252,14 +252,20 @@ exec::Element element_of(DType dtype) {
   return dtype == DType::F64 ? exec::Element::F64 : dtype == DType::BF16 ? exec::Element::BF16 : dtype == DType::F16 ? exec::Element::F16 : exec::Element::F32;
 }
 
-bool of_one_type(const ir::Op& op) { return op.operand(0)->type.dtype == op.result()->type.dtype && op.operand(1)->type.dtype == op.result()->type.dtype; }
+// True for products whose types a library takes: all the same, or on a GPU 16-bit floats summed up in f32.
+bool has_library_types(const ir::Op& op, bool gpu) {
+  const DType factors = op.operand(0)->type.dtype, result = op.result()->type.dtype;
+  if (op.operand(1)->type.dtype != factors) return false;
+  if (!through_f32(factors)) return factors == result && (factors == DType::F32 || factors == DType::F64);
+  return gpu && (result == factors || result == DType::F32);
+}
 
 // Products that BLAS does not take as they are.
 std::vector<ir::Value*> simplify(ir::Builder& b, ir::Op& op, bool gpu) {
   if (op.code != OpCode::DotGeneral) return {};
   const ir::Type& type = op.result()->type;
   ir::Value *lhs = op.operand(0), *rhs = op.operand(1);
-  if (gpu && through_f32(type.dtype) && of_one_type(op) && lhs->type.size() > 0 && rhs->type.size() > 0) return {};
+  if (gpu && has_library_types(op, gpu) && lhs->type.size() > 0 && rhs->type.size() > 0) return {};
   if (!gpu)
     if (std::vector<ir::Value*> library = library_product(b, op); !library.empty()) return library;
   if (type.size() > 0 && (lhs->type.size() == 0 || rhs->type.size() == 0) && !ir::is_complex(type.dtype)) return {b.splat(type, 0)};
@@ -283,7 +289,7 @@ ProductPlans plan_products(ir::Function& function, bool gpu) {
   rewrite(function, [&](ir::Builder& b, ir::Op& op) -> std::vector<ir::Value*> {
     if (op.code != OpCode::DotGeneral) return {};
     const DType dtype = op.result()->type.dtype;
-    if ((dtype != DType::F32 && dtype != DType::F64 && !(gpu && through_f32(dtype))) || !of_one_type(op) || op.result()->type.size() == 0) return {};
+    if (!has_library_types(op, gpu) || op.result()->type.size() == 0) return {};
     ir::DotDims d = ir::dot_dims(op.attrs);
     Roles left = roles_of(op.operand(0)->type, d.lhs_batch, d.lhs_contract), right = roles_of(op.operand(1)->type, d.rhs_batch, d.rhs_contract);
     auto view = [&](size_t i, Roles& roles) {
@@ -300,7 +306,7 @@ ProductPlans plan_products(ir::Function& function, bool gpu) {
     ProductPlan plan;
     plan.lhs = codegen::canonical(a.base), plan.rhs = codegen::canonical(c.base);
     exec::GemmCommand& g = plan.command;
-    g.element = element_of(dtype);
+    g.element = element_of(op.operand(0)->type.dtype), g.wide_result = through_f32(op.operand(0)->type.dtype) && dtype == DType::F32;
     g.m = a.free.extent(), g.n = c.free.extent(), g.k = a.contract.extent();
     Layout la = *layout_of(a, true), lb = *layout_of(c, false);
     g.trans_a = la.trans, g.lda = la.leading, g.trans_b = lb.trans, g.ldb = lb.leading, g.ldc = g.n;

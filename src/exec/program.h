@@ -31,6 +31,7 @@ enum class Element : uint8_t { F32, F64, F16, BF16 };
 // C = A · B for each batch entry, whose places differ by the offsets given (elements).
 struct GemmCommand {
   Element element = Element::F32;
+  bool wide_result = false;  // of 16-bit floats: C is F32
   bool trans_a = false, trans_b = false;
   int64_t m = 0, n = 0, k = 0, lda = 0, ldb = 0, ldc = 0;
   Ref a, b, c;

@@ -92,16 +92,16 @@ std::string text(const ProductShape& s) {
   const bool is_float = s.element == ProductType::F32, is_double = s.element == ProductType::F64;
   const std::string name = is_float ? "f32" : is_double ? "f64" : s.element == ProductType::F16 ? "f16" : "bf16";
   auto num = [](int64_t n) { return std::to_string(n); };
-  std::string out = name + (s.tf32 ? " by TF32" : "") + ", " + num(s.batch) + " x " + num(s.m) + " x " + num(s.n);
+  std::string out = name + (s.tf32 ? " by TF32" : "") + (s.wide_result ? " to f32" : "") + ", " + num(s.batch) + " x " + num(s.m) + " x " + num(s.n);
   out += " x " + num(s.k) + (s.trans_a ? " T" : " N") + (s.trans_b ? "T" : "N") + ", rows of " + num(s.lda) + ", " + num(s.ldb) + ", " + num(s.ldc);
   return out + ", entries of " + num(s.stride_a) + ", " + num(s.stride_b) + ", " + num(s.stride_c);
 }
 
 size_t element_bytes(ProductType element) { return element == ProductType::F64 ? 8 : element == ProductType::F32 ? 4 : 2; }
 
-void* matrix(const ProductShape& s, int64_t rows, int64_t columns, int64_t leading, int64_t stride) {
+void* matrix(const ProductShape& s, ProductType type, int64_t rows, int64_t columns, int64_t leading, int64_t stride) {
   void* layout = nullptr;
-  check(blas().make_layout(&layout, static_cast<int>(s.element), static_cast<uint64_t>(columns), static_cast<uint64_t>(rows), leading), "describe a matrix");
+  check(blas().make_layout(&layout, static_cast<int>(type), static_cast<uint64_t>(columns), static_cast<uint64_t>(rows), leading), "describe a matrix");
   const int32_t batch = static_cast<int32_t>(s.batch);
   check(blas().set_layout(layout, kBatchCount, &batch, sizeof batch), "describe a batch");
   check(blas().set_layout(layout, kBatchDistance, &stride, sizeof stride), "describe a batch");
@@ -109,8 +109,8 @@ void* matrix(const ProductShape& s, int64_t rows, int64_t columns, int64_t leadi
 }
 
 // Elements from the first to the last of all entries.
-size_t extent(const ProductShape& s, int64_t rows, int64_t columns, int64_t leading, int64_t stride) {
-  return static_cast<size_t>((s.batch - 1) * stride + (rows - 1) * leading + columns) * element_bytes(s.element);
+size_t extent(const ProductShape& s, ProductType type, int64_t rows, int64_t columns, int64_t leading, int64_t stride) {
+  return static_cast<size_t>((s.batch - 1) * stride + (rows - 1) * leading + columns) * element_bytes(type);
 }
 
 }  // namespace
@@ -144,9 +144,9 @@ Product::Product(runtime::Device& device, const ProductShape& shape, unsigned al
   const int32_t first = s.trans_b ? kTransposed : kPlain, second = s.trans_a ? kTransposed : kPlain;
   check(blas().set_description(d.product, kTransA, &first, sizeof first), "describe a product");
   check(blas().set_description(d.product, kTransB, &second, sizeof second), "describe a product");
-  d.a = s.trans_a ? matrix(s, s.k, s.m, s.lda, s.stride_a) : matrix(s, s.m, s.k, s.lda, s.stride_a);
-  d.b = s.trans_b ? matrix(s, s.n, s.k, s.ldb, s.stride_b) : matrix(s, s.k, s.n, s.ldb, s.stride_b);
-  d.c = matrix(s, s.m, s.n, s.ldc, s.stride_c);
+  d.a = s.trans_a ? matrix(s, s.element, s.k, s.m, s.lda, s.stride_a) : matrix(s, s.element, s.m, s.k, s.lda, s.stride_a);
+  d.b = s.trans_b ? matrix(s, s.element, s.n, s.k, s.ldb, s.stride_b) : matrix(s, s.element, s.k, s.n, s.ldb, s.stride_b);
+  d.c = matrix(s, s.result(), s.m, s.n, s.ldc, s.stride_c);
   check(blas().make_preference(&d.wishes), "describe wishes");
   check(blas().set_preference(d.wishes, kWorkspaceBytes, &kWorkspace, sizeof kWorkspace), "describe wishes");
   check(blas().set_preference(d.wishes, kReductionSchemes, &kReduceInComputeType, sizeof kReduceInComputeType), "describe wishes");
@@ -212,9 +212,10 @@ void Product::measure(runtime::Stream& stream) {
   size_t workspace = 0;
   for (const ProductAlgorithm& algorithm : tried) workspace = std::max(workspace, algorithm.workspace_bytes);
   const ProductShape& s = shape_;
-  const runtime::BufferPtr buffers[] = {stream.allocate(s.trans_a ? extent(s, s.k, s.m, s.lda, s.stride_a) : extent(s, s.m, s.k, s.lda, s.stride_a)),
-                                        stream.allocate(s.trans_b ? extent(s, s.n, s.k, s.ldb, s.stride_b) : extent(s, s.k, s.n, s.ldb, s.stride_b)),
-                                        stream.allocate(extent(s, s.m, s.n, s.ldc, s.stride_c)), stream.allocate(workspace)};
+  const runtime::BufferPtr buffers[] = {
+      stream.allocate(s.trans_a ? extent(s, s.element, s.k, s.m, s.lda, s.stride_a) : extent(s, s.element, s.m, s.k, s.lda, s.stride_a)),
+      stream.allocate(s.trans_b ? extent(s, s.element, s.n, s.k, s.ldb, s.stride_b) : extent(s, s.element, s.k, s.n, s.ldb, s.stride_b)),
+      stream.allocate(extent(s, s.result(), s.m, s.n, s.ldc, s.stride_c)), stream.allocate(workspace)};
   double best = 0;
   for (const ProductAlgorithm& algorithm : tried) {
     const double now = seconds(algorithm, stream, buffers);

@@ -18,7 +18,7 @@ bool has_cublaslt(std::string* reason = nullptr);
 // Its version, e.g. 130000 for 13.0.0. Throws Error(Missing) without cuBLASLt or with one older than 12.0.
 int cublaslt_version();
 
-// Elements of all three matrices; sums are made in f32, for F64 in f64, and rounded once.
+// Elements of a product's matrices; sums are made in f32, for F64 in f64, and rounded once.
 // The numbers are CUDA's.
 enum class ProductType : int { F32 = 0, F64 = 1, F16 = 2, BF16 = 14 };
 
@@ -26,10 +26,12 @@ enum class ProductType : int { F32 = 0, F64 = 1, F16 = 2, BF16 = 14 };
 // the next as stored, strides those from one entry of the batch to the next; 0 lets all entries share a matrix.
 struct ProductShape {
   ProductType element = ProductType::F32;
-  bool tf32 = false;  // F32: factors rounded to TF32
+  bool tf32 = false;         // F32: factors rounded to TF32
+  bool wide_result = false;  // F16, BF16: C holds the sums in f32, not rounded
   bool trans_a = false, trans_b = false;
   int64_t m = 1, n = 1, k = 1, lda = 1, ldb = 1, ldc = 1;
   int64_t batch = 1, stride_a = 0, stride_b = 0, stride_c = 0;
+  ProductType result() const { return wide_result ? ProductType::F32 : element; }
   auto operator<=>(const ProductShape&) const = default;
 };
 

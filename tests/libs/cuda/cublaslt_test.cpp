@@ -37,7 +37,7 @@ class CublasLt : public testing::Test {
     SCOPED_TRACE("seed " + std::to_string(seed_));
     Elements a = random_matrix(random_, static_cast<size_t>((s.batch - 1) * s.stride_a + (s.trans_a ? s.k : s.m) * s.lda), s.element);
     Elements b = random_matrix(random_, static_cast<size_t>((s.batch - 1) * s.stride_b + (s.trans_b ? s.n : s.k) * s.ldb), s.element);
-    Elements c = random_matrix(random_, static_cast<size_t>((s.batch - 1) * s.stride_c + s.m * s.ldc), s.element);
+    Elements c = random_matrix(random_, static_cast<size_t>((s.batch - 1) * s.stride_c + s.m * s.ldc), s.result());
     runtime::Stream& stream = device_->compute_stream();
     runtime::BufferPtr on_device[3], scratch;
     Elements* const matrices[] = {&a, &b, &c};
@@ -62,7 +62,8 @@ class CublasLt : public testing::Test {
   }
   void compare(const ProductShape& s, const Elements& a, const Elements& b, const Elements& old, const std::vector<char>& got) {
     // Factors are exact in every type, TF32 included: what differs is the order of sums, and one rounding of the result.
-    const double tolerance = s.element == ProductType::F64 ? 1e-13 : s.element == ProductType::F32 ? 2e-6 : s.element == ProductType::BF16 ? 0x1p-8 : 0x1p-10;
+    const ProductType type = s.result();
+    const double tolerance = type == ProductType::F64 ? 1e-13 : type == ProductType::F32 ? 2e-6 : type == ProductType::BF16 ? 0x1p-8 : 0x1p-10;
     std::vector<bool> written(old.values.size());
     for (int64_t e = 0; e < s.batch; ++e)
       for (int64_t i = 0; i < s.m; ++i)
@@ -75,11 +76,11 @@ class CublasLt : public testing::Test {
           }
           const size_t at = static_cast<size_t>(e * s.stride_c + i * s.ldc + j);
           written[at] = true;
-          ASSERT_NEAR(value(got, at, s.element), want, tolerance * std::abs(want) + 2e-6 * size) << "entry " << e << ", row " << i << ", column " << j;
+          ASSERT_NEAR(value(got, at, type), want, tolerance * std::abs(want) + 2e-6 * size) << "entry " << e << ", row " << i << ", column " << j;
         }
     for (size_t i = 0; i < written.size(); ++i) {
       if (written[i]) continue;
-      ASSERT_EQ(value(got, i, s.element), value(old.bytes, i, s.element)) << "between rows, element " << i;
+      ASSERT_EQ(value(got, i, type), value(old.bytes, i, type)) << "between rows, element " << i;
     }
   }
 
@@ -96,6 +97,8 @@ TEST_F(CublasLt, MultipliesEveryElementTypeAndTranspose) {
       s.element = element, s.trans_a = transposes & 1, s.trans_b = transposes & 2;
       s.m = 48, s.n = 80, s.k = 96;
       s.lda = s.trans_a ? s.m : s.k, s.ldb = s.trans_b ? s.k : s.n, s.ldc = s.n;
+      check(s);
+      s.wide_result = element == ProductType::F16 || element == ProductType::BF16;
       check(s);
     }
 }
