@@ -9,6 +9,9 @@
 
 #include "codegen/cuda/kernel_text.h"
 #include "codegen/cuda/nest.h"
+#include "codegen/cuda/scan.h"
+#include "codegen/cuda/scatter.h"
+#include "codegen/cuda/sort.h"
 #include "codegen/fusion.h"
 #include "codegen/scalar_text.h"
 #include "codegen/scanning.h"
@@ -57,6 +60,10 @@ class KernelSteps {
       step.bytes.push_back(a.bytes);
       if (a.role != codegen::NestArg::Role::Partial) {
         step.args.emplace_back(a.role == codegen::NestArg::Role::Read ? codegen::canonical(a.value) : a.value, -1);
+      } else if (a.scratch >= 0) {
+        const auto [it, fresh] = scratch_.try_emplace(a.scratch, temporaries_);
+        temporaries_ += fresh ? 1 : 0;
+        step.args.emplace_back(nullptr, it->second);
       } else {
         if (partial < 0) partials[i] = temporaries_++;
         step.args.emplace_back(nullptr, partial < 0 ? partials[i] : partial);
@@ -80,20 +87,25 @@ class KernelSteps {
     const int64_t bytes = to->type.bytes();
     if (bytes > 0) steps_.push_back({{}, {{codegen::canonical(from), -1}, {to, -1}}, {bytes, bytes}, true});
   }
+  void add(const std::vector<codegen::NestCode>& codes) {
+    std::map<size_t, int> partials;
+    scratch_.clear();
+    for (const codegen::NestCode& code : codes) add(code, partials, -1);
+  }
   void add(const ir::Op& op) {
     std::map<size_t, int> partials;
     if (op.code == ir::OpCode::SelectAndScatter && codegen::is_scatter(op)) {
       add(codegen::write_select_and_scatter(op), partials, -1);
     } else if (codegen::is_scatter(op)) {
       for (size_t i = 0; i < op.results.size(); ++i) copy(op.operand(i), op.result(i));
-      if (op.result()->type.size() > 0 && op.operand(op.results.size() + 1)->type.size() > 0) add(codegen::write_scatter(op), partials, -1);
+      if (op.result()->type.size() > 0 && op.operand(op.results.size() + 1)->type.size() > 0) add(codegen::cuda::write_scatter(op));
     } else if (codegen::is_scan(op)) {
-      add(codegen::write_scan(op), partials, -1);
+      add(codegen::cuda::write_scan(op, multiprocessors_), partials, -1);
     } else if (codegen::is_small_update(op)) {
       copy(op.operand(0), op.result());
       add(codegen::write_small_update(op), partials, -1);
     } else if (codegen::is_sort(op)) {
-      add(codegen::write_sort(op), partials, -1);
+      add(codegen::cuda::write_sort(op));
     } else {
       complete_ = false;
     }
@@ -102,6 +114,7 @@ class KernelSteps {
   int multiprocessors_, temporaries_ = 0;
   bool complete_ = true;
   codegen::FusionResult fusion_;
+  std::map<int, int> scratch_;  // temporaries of the op being added
   std::vector<KernelStep> steps_;
 };
 

@@ -55,6 +55,7 @@ struct NestArg {
   Role role;
   int64_t bytes;
   bool same_index = true;  // Read: only ever at the element being computed, in a nest of one stage; Write: likewise
+  int scratch = -1;        // without a value, where several texts compute one op: which of their common temporaries
 };
 
 // Partial results of a column reduction that a second kernel puts together: `parts` rows of the result's elements.

@@ -14,18 +14,14 @@ constexpr int64_t kColumns = 64;   // totals that one unit keeps
 
 std::string num(int64_t n) { return std::to_string(n); }
 
-// The dim of a running total, its direction and extents around it.
-struct Scan {
-  int64_t length = 0, outer = 1, inner = 1;
-  bool from_end = false;
-};
-
 // Padding counts as elements of the initial value, so only one that changes nothing when it is combined with itself can be taken once.
 bool is_neutral(ir::OpCode combine, const ir::Value* init) {
   if (combine != ir::OpCode::Add && combine != ir::OpCode::Multiply && combine != ir::OpCode::Xor) return true;  // the others are idempotent
   if (!init->def || init->def->code != ir::OpCode::Constant) return false;
   return ir::to_double(*init->def->attrs.literal("value"), 0) == (combine == ir::OpCode::Multiply ? 1 : 0);
 }
+
+}  // namespace
 
 std::optional<Scan> scan_of(const ir::Op& op) {
   if (op.code != ir::OpCode::ReduceWindow || op.results.size() != 1 || ir::is_complex(op.result()->type.dtype)) return {};
@@ -48,8 +44,6 @@ std::optional<Scan> scan_of(const ir::Op& op) {
   if (scan.length <= kPullable || op.operand(0)->type.size() == 0) return {};
   return scan;
 }
-
-}  // namespace
 
 bool is_scan(const ir::Op& op) { return scan_of(op).has_value(); }
 

@@ -28,7 +28,15 @@ std::vector<Index> loop_vars(IndexSpace& space, const std::string& prefix, const
   return out;
 }
 
-std::string decode(const std::string& from, const std::string& prefix, const Dims& dims) {
+int64_t product(const Dims& dims) {
+  int64_t n = 1;
+  for (int64_t d : dims) n *= d;
+  return n;
+}
+
+}  // namespace
+
+std::string decode_text(const std::string& from, const std::string& prefix, const Dims& dims) {
   std::string text;
   int64_t stride = 1;
   for (size_t k = dims.size(); k-- > 0;) {
@@ -39,14 +47,6 @@ std::string decode(const std::string& from, const std::string& prefix, const Dim
   return text;
 }
 
-int64_t product(const Dims& dims) {
-  int64_t n = 1;
-  for (int64_t d : dims) n *= d;
-  return n;
-}
-
-}  // namespace
-
 bool is_scatter(const ir::Op& op) {
   if (op.code != OpCode::Scatter && op.code != OpCode::SelectAndScatter) return false;
   for (const ir::Value* operand : op.operands)
@@ -54,32 +54,31 @@ bool is_scatter(const ir::Op& op) {
   return true;
 }
 
-NestCode write_scatter(const ir::Op& op) {
+ScatterPlan plan_scatter(const ir::Op& op) {
   const size_t n = op.results.size();
   const ir::ScatterDims d = ir::scatter_dims(op.attrs);
   const ir::Value* indices = op.operand(n);
   const Dims &to = op.result()->type.dims, &updates = op.operand(n + 1)->type.dims, &index_dims = indices->type.dims;
-  Dims window, scatter;  // extents of the update's window and scatter dims, in order
+  ScatterPlan plan;
+  Dims &window = plan.window, &scatter = plan.scatter;
   for (size_t k = 0; k < updates.size(); ++k) (has(d.update_window_dims, static_cast<int64_t>(k)) ? window : scatter).push_back(updates[k]);
-  NestCode code;
-  code.args.push_back({indices, NestArg::Role::Read, indices->type.bytes(), false});
-  std::string pointers = pointer(scalar_type(indices->type.dtype), 0, true);
+  plan.args.push_back({indices, NestArg::Role::Read, indices->type.bytes(), false});
+  plan.pointers = pointer(scalar_type(indices->type.dtype), 0, true);
   for (size_t i = 0; i < n; ++i) {
     const ir::Value* update = op.operand(n + 1 + i);
-    pointers += pointer(scalar_type(update->type.dtype), code.args.size(), true);
-    code.args.push_back({update, NestArg::Role::Read, update->type.bytes(), false});
+    plan.pointers += pointer(scalar_type(update->type.dtype), plan.args.size(), true);
+    plan.args.push_back({update, NestArg::Role::Read, update->type.bytes(), false});
   }
   for (size_t i = 0; i < n; ++i) {
-    pointers += pointer(scalar_type(op.result(i)->type.dtype), code.args.size(), false);
-    code.args.push_back({op.result(i), NestArg::Role::Write, op.result(i)->type.bytes(), false});
+    plan.pointers += pointer(scalar_type(op.result(i)->type.dtype), plan.args.size(), false);
+    plan.args.push_back({op.result(i), NestArg::Role::Write, op.result(i)->type.bytes(), false});
   }
-  IndexSpace space;
+  IndexSpace& space = plan.space;
   std::vector<Index> w = loop_vars(space, "w", window, 2), s = loop_vars(space, "s", scatter, 1);
-  Emitter e(space, [](const ir::Value*, const Index&) -> std::optional<Scalar> { return {}; }, 3);
+  for (size_t k = 0; k < window.size(); ++k) plan.window_vars.push_back(static_cast<int>(k));
   // Where one update goes: per operand dim the window's place plus the start that the indices give.
   std::vector<Index> place(to.size());
   size_t next = 0;
-  bool whole = true;  // windows of different places never overlap
   for (size_t k = 0; k < to.size(); ++k)
     if (!has(d.inserted_window_dims, static_cast<int64_t>(k)) && !has(d.input_batching_dims, static_cast<int64_t>(k))) place[k] = w[next++];
   auto index_at = [&](int64_t component) {
@@ -88,15 +87,15 @@ NestCode write_scatter(const ir::Op& op) {
     return flatten(at, index_dims);
   };
   std::vector<Index> starts(to.size());
-  std::string inside;
+  std::string& inside = plan.inside;
   for (size_t c = 0; c < d.scatter_dims_to_operand_dims.size(); ++c) {
     const int64_t k = d.scatter_dims_to_operand_dims[c];
     auto [low, high] = space.range(place[k]);
-    whole &= high == 0;
+    plan.whole &= high == 0;
     std::string start = "start" + num(static_cast<int64_t>(c));
     std::string raw = "p0[" + space.text(index_at(static_cast<int64_t>(c))) + "]";
     if (indices->type.dtype == ir::DType::U64) raw = "s_min(" + raw + ", (uint64_t)0x7fffffffffff)";
-    e.statement("const int64_t " + start + " = s_convert<int64_t>(" + raw + ");", 1);
+    plan.start += "const int64_t " + start + " = s_convert<int64_t>(" + raw + ");\n";
     starts[k] = space.var(space.add_atom({start, -(int64_t{1} << 60), int64_t{1} << 60, 1, -1, 1}));
     place[k] = place[k] + starts[k];
     inside += (inside.empty() ? "" : " && ") + ("(uint64_t)(" + space.text(place[k])) + ") < " + num(to[k]) + "ull";
@@ -108,29 +107,41 @@ NestCode write_scatter(const ir::Op& op) {
   std::vector<Index> source(updates.size());
   size_t wi = 0, si = 0;
   for (size_t k = 0; k < updates.size(); ++k) source[k] = has(d.update_window_dims, static_cast<int64_t>(k)) ? w[wi++] : s[si++];
+  plan.place = flatten(place, to), plan.source = flatten(source, updates);
+  return plan;
+}
+
+NestCode write_scatter(const ir::Op& op) {
+  const size_t n = op.results.size();
+  ScatterPlan plan = plan_scatter(op);
+  const Dims &window = plan.window, &scatter = plan.scatter;
+  IndexSpace& space = plan.space;
+  NestCode code;
+  code.args = plan.args;
+  Emitter e(space, [](const ir::Value*, const Index&) -> std::optional<Scalar> { return {}; }, 3);
   std::vector<Scalar> args;
-  const std::string at = "[" + space.text(flatten(place, to)) + "]", from = "[" + space.text(flatten(source, updates)) + "]";
+  const std::string at = "[" + space.text(plan.place) + "]", from = "[" + space.text(plan.source) + "]";
   for (size_t i = 0; i < n; ++i) args.push_back(e.define(scalar_type(op.result(i)->type.dtype), "p" + num(static_cast<int64_t>(1 + n + i)) + at, 2));
   for (size_t i = 0; i < n; ++i) args.push_back(e.define(scalar_type(op.operand(n + 1 + i)->type.dtype), "p" + num(static_cast<int64_t>(1 + i)) + from, 2));
   std::vector<Scalar> results = e.apply(*op.regions[0], args);
   for (size_t i = 0; i < n; ++i) e.statement("p" + num(static_cast<int64_t>(1 + n + i)) + at + " = " + results[i].text + ";", 2);
-  std::string element = e.flush(2), start = e.flush(1), invariant = e.flush(0);
-  if (!inside.empty()) element = "if (" + inside + ") {\n" + element + "}\n";
+  std::string element = e.flush(2), start = plan.start + e.flush(1), invariant = e.flush(0);
+  if (!plan.inside.empty()) element = "if (" + plan.inside + ") {\n" + element + "}\n";
   const int64_t columns = window.empty() ? 1 : window.back(), block = 128, outer = window.empty() ? 1 : product(window) / std::max<int64_t>(columns, 1);
   const int64_t blocks = (columns + block - 1) / block;
   std::string inner = element, last = "w" + num(static_cast<int64_t>(window.size()) - 1);
   if (!window.empty())
-    inner = std::string(whole && columns > 4 ? "#pragma clang loop vectorize(assume_safety)\n" : "") + "for (int64_t " + last + " = low; " + last +
+    inner = std::string(plan.whole && columns > 4 ? "#pragma clang loop vectorize(assume_safety)\n" : "") + "for (int64_t " + last + " = low; " + last +
             " < high; ++" + last + ") {\n" + element + "}\n";
   Dims outer_window(window.begin(), window.empty() ? window.end() : window.end() - 1);
-  const std::string loop = "for (int64_t s = 0; s < " + num(product(scatter)) + "; ++s) {\n" + decode("s", "s", scatter) + start;
+  const std::string loop = "for (int64_t s = 0; s < " + num(product(scatter)) + "; ++s) {\n" + decode_text("s", "s", scatter) + start;
   const std::string unit = "const int64_t low = u % " + num(blocks) + " * " + num(block) + ", high = low + " + num(block) + " < " + num(columns) + " ? low + " +
-                           num(block) + " : " + num(columns) + ";\n(void)low; (void)high;\n" + decode("u / " + num(blocks), "w", outer_window);
+                           num(block) + " : " + num(columns) + ";\n(void)low; (void)high;\n" + decode_text("u / " + num(blocks), "w", outer_window);
   code.units = outer * blocks;
-  if (whole) {
-    code.body = pointers + invariant + "for (int64_t u = begin; u < end; ++u) {\n" + unit + loop + inner + "}\n}\n";
+  if (plan.whole) {
+    code.body = plan.pointers + invariant + "for (int64_t u = begin; u < end; ++u) {\n" + unit + loop + inner + "}\n}\n";
   } else {
-    code.body = pointers + invariant + "if (begin == 0) " + loop + "for (int64_t u = 0; u < " + num(code.units) + "; ++u) {\n" + unit + inner + "}\n}\n";
+    code.body = plan.pointers + invariant + "if (begin == 0) " + loop + "for (int64_t u = 0; u < " + num(code.units) + "; ++u) {\n" + unit + inner + "}\n}\n";
     code.units = 1;
   }
   code.unit_cost = 4.0 * static_cast<double>(op.operand(n + 1)->type.size()) / static_cast<double>(std::max<int64_t>(code.units, 1));
@@ -167,7 +178,7 @@ NestCode write_small_update(const ir::Op& op) {
   code.args.push_back({op.result(), NestArg::Role::Write, op.result()->type.bytes(), false});
   code.units = op.operand(1)->type.size();
   code.unit_cost = 2;
-  code.body = text + "for (int64_t u = begin; u < end; ++u) {\n" + decode("u", "u", sizes) + to + "[" + space.text(flatten(at, dims)) + "] = p0[u];\n}\n";
+  code.body = text + "for (int64_t u = begin; u < end; ++u) {\n" + decode_text("u", "u", sizes) + to + "[" + space.text(flatten(at, dims)) + "] = p0[u];\n}\n";
   return code;
 }
 
@@ -220,8 +231,9 @@ NestCode write_select_and_scatter(const ir::Op& op) {
   code.units = product(outer);
   code.unit_cost = static_cast<double>(product(rest) * product(windows)) * 3;
   code.body = pointers + invariant + "for (int64_t u = begin; u < end; ++u) {\nfor (int64_t i = 0; i < " + num(plane) + "; ++i) p2[u * " + num(plane) +
-              " + i] = " + first + ";\n" + decode("u", "o", outer) + "for (int64_t s = 0; s < " + num(product(rest)) + "; ++s) {\n" + decode("s", "s", rest) +
-              "int64_t chosen = -1;\n" + type + " best = {};\n" + tap + "if (chosen >= 0) {\n" + combine + "p2[chosen] = " + sum + ";\n}\n}\n}\n";
+              " + i] = " + first + ";\n" + decode_text("u", "o", outer) + "for (int64_t s = 0; s < " + num(product(rest)) + "; ++s) {\n" +
+              decode_text("s", "s", rest) + "int64_t chosen = -1;\n" + type + " best = {};\n" + tap + "if (chosen >= 0) {\n" + combine + "p2[chosen] = " + sum +
+              ";\n}\n}\n}\n";
   return code;
 }
 

@@ -31,36 +31,6 @@ bool is_scalar_comparator(const ir::Block& region) {
   return true;
 }
 
-// The rows of the sorted dimension: its length and the step between neighbours.
-struct Rows {
-  int64_t length = 1, stride = 1;
-};
-
-Rows rows_of(const ir::Op& op) {
-  const ir::Dims& dims = op.operand(0)->type.dims;
-  int64_t dim = op.attrs.integer("dimension", -1);
-  if (dim < 0) dim += static_cast<int64_t>(dims.size());
-  if (dims.empty()) return {};
-  Rows rows{dims[static_cast<size_t>(dim)], 1};
-  for (size_t d = static_cast<size_t>(dim) + 1; d < dims.size(); ++d) rows.stride *= dims[d];
-  return rows;
-}
-
-// `less(i, j)`: whether element i of the row at `base` comes before element j.
-std::string comparator_text(const ir::Op& op, int64_t stride, std::string& invariant) {
-  IndexSpace space;
-  Emitter emitter(space, [](const ir::Value*, const Index&) -> std::optional<Scalar> { return {}; }, 3);
-  std::vector<Scalar> args;
-  for (size_t k = 0; k < op.operands.size(); ++k)
-    for (const char* which : {"i", "j"}) {
-      const std::string place = stride == 1 ? which : std::string(which) + " * " + num(stride);
-      args.push_back(emitter.define(scalar_type(op.operand(k)->type.dtype), "p" + num(static_cast<int64_t>(k)) + "[base + " + place + "]", 2));
-    }
-  const std::string verdict = emitter.apply(*op.regions[0], args)[0].text, statements = emitter.flush(2);
-  invariant = emitter.flush(0) + emitter.flush(1);
-  return "auto less = [&](int64_t i, int64_t j) -> bool {\n" + statements + "return " + verdict + ";\n};\n";
-}
-
 constexpr const char* kMergeSort =
     "auto sort = [&](auto& self, int64_t low, int64_t high) -> void {\n"
     "if (high - low < 2) return;\n"
@@ -77,16 +47,40 @@ constexpr const char* kMergeSort =
 
 }  // namespace
 
+SortRows sort_rows(const ir::Op& op) {
+  const ir::Dims& dims = op.operand(0)->type.dims;
+  int64_t dim = op.attrs.integer("dimension", -1);
+  if (dim < 0) dim += static_cast<int64_t>(dims.size());
+  if (dims.empty()) return {};
+  SortRows rows{dims[static_cast<size_t>(dim)], 1};
+  for (size_t d = static_cast<size_t>(dim) + 1; d < dims.size(); ++d) rows.stride *= dims[d];
+  return rows;
+}
+
+std::string comparator_text(const ir::Op& op, int64_t stride, std::string& invariant) {
+  IndexSpace space;
+  Emitter emitter(space, [](const ir::Value*, const Index&) -> std::optional<Scalar> { return {}; }, 3);
+  std::vector<Scalar> args;
+  for (size_t k = 0; k < op.operands.size(); ++k)
+    for (const char* which : {"i", "j"}) {
+      const std::string place = stride == 1 ? which : std::string(which) + " * " + num(stride);
+      args.push_back(emitter.define(scalar_type(op.operand(k)->type.dtype), "p" + num(static_cast<int64_t>(k)) + "[base + " + place + "]", 2));
+    }
+  const std::string verdict = emitter.apply(*op.regions[0], args)[0].text, statements = emitter.flush(2);
+  invariant = emitter.flush(0) + emitter.flush(1);
+  return "auto less = [&](int64_t i, int64_t j) -> bool {\n" + statements + "return " + verdict + ";\n};\n";
+}
+
 bool is_sort(const ir::Op& op) {
   if (op.code != OpCode::Sort || op.operands.empty() || op.operand(0)->type.size() == 0) return false;
   for (const ir::Value* operand : op.operands)
     if (!has_scalar_type(operand->type.dtype)) return false;
-  return rows_of(op).length < std::numeric_limits<int32_t>::max() && is_scalar_comparator(*op.regions[0]);
+  return sort_rows(op).length < std::numeric_limits<int32_t>::max() && is_scalar_comparator(*op.regions[0]);
 }
 
 NestCode write_sort(const ir::Op& op) {
   const auto n = static_cast<int64_t>(op.operands.size());
-  const Rows rows = rows_of(op);
+  const SortRows rows = sort_rows(op);
   NestCode code;
   std::string pointers;
   for (int64_t i = 0; i < 2 * n; ++i) {

@@ -215,6 +215,73 @@ TEST_F(CudaNests, ProductsAndWindows) {
   }
 }
 
+std::unique_ptr<ir::Function> sorted(const Dims& dims, int64_t dim, DType dtype) {
+  Graph g;
+  V x = g.arg(dims, dtype);
+  g.b.ret(g.b.sort({x, g.b.iota(ir::tensor(DType::S32, dims), dim)}, dim, true,
+                   [](ir::Builder& b, std::vector<V> a) { return b.compare(ir::Comparison::LT, a[0], a[1]); }));
+  return std::move(g.function);
+}
+
+// Values of few bits repeat, so that only a stable sort gives the interpreter's positions.
+TEST_F(CudaNests, SortsAreStable) {
+  for (DType dtype : {DType::S32, DType::F32}) {
+    check(*sorted({7, 3}, 1, dtype), "sort of short rows", 132);
+    check(*sorted({5, 200}, 1, dtype), "sort of rows", 132);
+    check(*sorted({3, 70, 5}, 1, dtype), "sort of columns", 132);
+    check(*sorted({2, 5000}, 1, dtype), "sort of long rows", 132);
+    check(*sorted({1}, 0, dtype), "sort of one element", 132);
+  }
+}
+
+TEST_F(CudaNests, RunningTotals) {
+  for (int multiprocessors : {1, 132})
+    for (DType dtype : {DType::F32, DType::S32, DType::F64})
+      for (bool from_end : {false, true}) {
+        Graph g;
+        V x = g.arg({3, 1000}, dtype), y = g.arg({2, 300, 24}, dtype), zero = g.b.splat(ir::tensor(dtype, {}), 0);
+        const int64_t low = from_end ? 0 : 1, high = 1 - low;
+        g.b.ret({g.b.reduce_window(OpCode::Add, x, zero, {1, 1000}, {1, 1}, {0, low * 999}, {0, high * 999}),
+                 g.b.reduce_window(OpCode::Maximum, y, zero, {1, 300, 1}, {1, 1, 1}, {0, low * 299, 0}, {0, high * 299, 0})});
+        check(*g.function, "running totals", multiprocessors);
+      }
+}
+
+// Rows of a table get updates at random places, some of them outside of the table.
+std::unique_ptr<ir::Function> scattered(int64_t rows, int64_t width, int64_t updates, DType dtype, const std::function<V(ir::Builder&, V, V)>& combine) {
+  Graph g;
+  V table = g.arg({rows, width}, dtype), indices = g.arg({updates, 1}, DType::S64), values = g.arg({updates, width}, dtype);
+  ir::ScatterDims dims;
+  dims.update_window_dims = {1}, dims.inserted_window_dims = {0}, dims.scatter_dims_to_operand_dims = {0}, dims.index_vector_dim = 1;
+  g.b.ret({g.b.scatter(table, indices, values, dims, combine)});
+  return std::move(g.function);
+}
+
+TEST_F(CudaNests, ScattersKeepTheOrder) {
+  const auto add = [](ir::Builder& b, V a, V c) { return b.binary(OpCode::Add, a, c); };
+  const auto set = [](ir::Builder&, V, V c) { return c; };
+  const auto odd = [](ir::Builder& b, V a, V c) { return b.binary(OpCode::Subtract, c, b.binary(OpCode::Multiply, a, b.splat(a->type, 0.5))); };
+  // Indices lie in 0 … 6: for tables of fewer rows some are outside, and of many updates all rows get long runs.
+  for (int64_t updates : {1, 20, 300})
+    for (int64_t rows : {1, 5, 40})
+      for (int64_t width : {1, 6, 300}) {
+        check(*scattered(rows, width, updates, DType::F32, add), "scatter add " + shape(rows, width), 132);
+        check(*scattered(rows, width, updates, DType::F32, set), "scatter set " + shape(rows, width), 132);
+        if (width == 6) check(*scattered(rows, width, updates, DType::S32, add), "scatter add of integers", 132);
+        if (width == 6) check(*scattered(rows, width, updates, DType::F64, odd), "scatter by a region of another form", 132);
+      }
+}
+
+// Windows of 2 x 3 anywhere in 6 x 7: they overlap.
+TEST_F(CudaNests, OverlappingScatters) {
+  Graph g;
+  V table = g.arg({6, 7}), indices = g.arg({9, 2}, DType::S32), values = g.arg({9, 2, 3});
+  ir::ScatterDims dims;
+  dims.update_window_dims = {1, 2}, dims.scatter_dims_to_operand_dims = {0, 1}, dims.index_vector_dim = 1;
+  g.b.ret({g.b.scatter(table, indices, values, dims, [](ir::Builder& b, V a, V c) { return b.binary(OpCode::Subtract, c, a); })});
+  check(*g.function, "overlapping windows", 132);
+}
+
 TEST_F(CudaNests, RandomPrograms) {
   const int programs = 40;
   for (int i = 0; i < programs; ++i) {
