@@ -14,8 +14,7 @@ namespace {
 
 using ir::OpCode;
 
-constexpr int kDuplicateCost = 6;     // recomputing up to this much is cheaper than a buffer
-constexpr int kRepeatCost = 4;        // likewise where each element would be computed many times
+constexpr int kRepeatCost = 4;        // recomputing up to this much is cheaper than a buffer where each element would be computed many times
 constexpr int kExpressionCost = 600;  // longer expressions are cut
 constexpr size_t kMembers = 48, kArgs = 64;
 
@@ -174,7 +173,7 @@ bool Fuser::wants_buffer(const ir::Op& op, const ir::Value* value) {
   if (required_.count(value)) return true;
   const int uses = uses_.count(value) ? uses_.at(value) : 0;
   if (value->type.size() == 1 && total < kExpressionCost) return uses > 1 && total > 12;
-  if (uses > 1 && (total > kDuplicateCost || loads > 1)) return true;
+  if (uses > 1 && (total > options_.duplicate_cost || loads > 1)) return true;
   if (repeated_.count(value) && total >= kRepeatCost) return true;
   return total > kExpressionCost;
 }

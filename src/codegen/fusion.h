@@ -20,6 +20,8 @@ struct Work {
 struct FusionOptions {
   // The values (canonical) that a heavy op reads from buffers, or nothing when the op is not heavy: then it must be pullable, a reduce or a contraction.
   std::function<std::optional<std::vector<const ir::Value*>>(const ir::Op&)> heavy;
+  // Scalar operations up to which recomputing a value that several read is cheaper than a buffer, when it reads one large value itself.
+  int duplicate_cost = 6;
   // Heavy ops that run as soon as their operands are there; may be empty.
   std::function<bool(const ir::Op&)> urgent;
 };
