@@ -287,7 +287,7 @@ TEST_F(OpTest, LargeConvolutionsGoThroughProducts) {
   const ir::ConvDims last{0, 3, {1, 2}, 3, 2, {0, 1}, 0, 3, {1, 2}, {1, 2}, {1, 1}, {1, 0}, {1, 1}, {1, 1}};
   const ir::ConvDims first{0, 1, {2, 3}, 0, 1, {2, 3}, 0, 1, {2, 3}, {1, 1}, {2, 1}, {1, 0}, {2, 1}, {1, 2}};
   b_.ret({b_.convolution(x, k, last), b_.convolution(y, w, first)});
-  const auto executable = compiler::compile(ir::clone(*function_), {});
+  const auto executable = compiler::compile(ir::clone(*function_), testing::options());
   EXPECT_GE(executable->info().library_calls, 2);
   const auto want = interp::run(*function_, inputs_), got = testing::compile_and_run(*function_, inputs_);
   for (size_t r = 0; r < want.size(); ++r) compare(got[r], want[r], 1e-4, r);
