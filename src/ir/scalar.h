@@ -3,7 +3,8 @@
 // No includes: only compiler builtins. Every function is branch-free where it matters, so that a loop over it vectorises. f32 functions are within 2 ULP (tanh,
 // logistic: 2.5) over their whole range, denormals, infinities, NaN and signed zeros included; f64 functions are the C library's. 16-bit floats compute in
 // float and round once. Integers wrap; x / 0 is all ones, x % 0 is x.
-// Compile with -ffp-contract=off: the same text must give the same bits everywhere.
+// Compile with -ffp-contract=off: the same text must give the same bits everywhere, but for exp and erf of f32 on GPUs, which use their own powers of two
+// (2.5 ULP), and for the bits of NaN.
 #pragma once
 
 #ifdef __CUDACC_RTC__
@@ -97,6 +98,10 @@ inline float to_float(bf16_t a) { return s_bitcast<float>(static_cast<unsigned>(
 inline float to_float(f16_t a) {
 #if defined(__clang__) && defined(__F16C__)
   return static_cast<float>(s_bitcast<_Float16>(a.bits));
+#elif defined(__CUDACC_RTC__)
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(a.bits));
+  return f;
 #else
   unsigned o = (a.bits & 0x7fffu) << 13, e = o & 0x0f800000u;
   unsigned normal = o + (e == 0x0f800000u ? 224u << 23 : 112u << 23);
@@ -108,12 +113,21 @@ inline float to_float(f16_t a) {
 
 inline bf16_t to_bf16(float a) {
   unsigned b = s_bitcast<unsigned>(a);
+#ifdef __CUDACC_RTC__
+  unsigned short rounded;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(a));
+#else
   unsigned rounded = (b + 0x7fffu + (b >> 16 & 1u)) >> 16;
+#endif
   return {static_cast<unsigned short>(a != a ? (b >> 16 & 0x8000u) | 0x7fc0u : rounded)};
 }
 inline f16_t to_f16(float a) {
 #if defined(__clang__) && defined(__F16C__)
   return {s_bitcast<unsigned short>(static_cast<_Float16>(a))};
+#elif defined(__CUDACC_RTC__)
+  unsigned short rounded;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(rounded) : "f"(a));
+  return {static_cast<unsigned short>(a != a ? (s_bitcast<unsigned>(a) >> 16 & 0x8000u) | 0x7e00u : rounded)};
 #else
   unsigned b = s_bitcast<unsigned>(a), m = b & 0x7fffffffu;
   unsigned normal = (m + 0xfffu + (m >> 13 & 1u) - (112u << 23)) >> 13;
@@ -325,6 +339,19 @@ inline T s_min(T a, T b) {
   T smaller = !(a >= b) ? a : b;
   return b != b ? b : a == b ? same : smaller;
 }
+#ifdef __CUDACC_RTC__
+// One instruction; NaN loses its bits.
+inline float s_max(float a, float b) {
+  float c;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+  return c;
+}
+inline float s_min(float a, float b) {
+  float c;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+  return c;
+}
+#endif
 template <Int T>
 inline T s_max(T a, T b) {
   return a > b ? a : b;
@@ -525,11 +552,24 @@ inline exp_parts split_exp(float x) {
   float q = horner(r, 0.5f, 0.16666667f, 0.041666355f, 0.008333275f, 0.0013941365f, 0.00019913253f);
   return {static_cast<int>(s_bitcast<unsigned>(shifted) - 0x4b400000u), fma(r * r, q, r)};
 }
+#ifdef __CUDACC_RTC__
+inline float fast_exp2(float x) {
+  float y;
+  asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+#endif
 inline float s_exp(float x) {
   float c = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
+#ifdef __CUDACC_RTC__
+  float whole = c * 0x1.715476p0f;
+  float lost = fma(c, 0x1.4ae0cp-26f, fma(c, 0x1.715476p0f, -whole));
+  return fast_exp2(whole) * fma(lost, 0x1.62e43p-1f, 1.0f);
+#else
   exp_parts p = split_exp(c);
   int half = p.n >> 1;
   return (1.0f + p.tail) * two_to(half) * two_to(p.n - half);  // in two steps: only the last can round
+#endif
 }
 inline float s_expm1(float x) {
   float c = x < -20.0f ? -20.0f : x > 89.0f ? 89.0f : x;
@@ -579,8 +619,12 @@ inline float s_erf(float x) {
   float near = fma(x, horner(square, 0.12837917f, -0.37612635f, 0.11283702f, -0.026859703f, 0.005201716f, -0.00081498054f, 8.397793e-05f), x);
   float c = a > 3.93f ? 3.93f : a;
   float q = horner(c, -0.00015955669f, 1.1294299f, 0.6335521f, 0.10800204f, -0.024888245f, 0.0040504104f, -0.00039588712f, 1.419063e-05f, 5.2942414e-07f);
+#ifdef __CUDACC_RTC__
+  float far = 1.0f - fast_exp2(-0x1.715476p0f * q);
+#else
   exp_parts p = split_exp(-q);
   float far = 1.0f - (1.0f + p.tail) * two_to(p.n);
+#endif
   return a < 0.921875f ? near : THALWEG_LIBM(copysignf)(far, x);
 }
 

@@ -81,17 +81,20 @@ std::vector<Nest> pieces(const Nest& nest, const IsBuffer& is_buffer, int multip
 NestCode write_nest(const Nest& nest, const IsBuffer& is_buffer, int multiprocessors) {
   std::vector<BaseDim> base;
   for (auto [extent, role] : nest.space.dims) base.push_back({extent, {}});
-  bool wide = nest.space.size() > kNarrow;
-  for (int64_t kept = 32;;) {
-    NestWriter writer(nest, base, is_buffer, multiprocessors, wide, kept);
+  Attempt attempt;
+  attempt.wide = nest.space.size() > kNarrow;
+  while (true) {
+    NestWriter writer(nest, base, is_buffer, multiprocessors, attempt);
     NestCode code = writer.write();
     bool changed = false;
     for (auto [dim, block] : writer.space().requests()) changed |= add_split(base[static_cast<size_t>(dim)], block);
     if (changed) continue;
-    if (!wide && writer.space().widest() > kNarrow) {
-      wide = true;
-    } else if (kept > 1 && writer.unrolled_statements() > kMostStatements) {
-      kept /= 2;
+    if (!attempt.wide && writer.space().widest() > kNarrow) {
+      attempt.wide = true;
+    } else if (attempt.most_kept > 1 && writer.unrolled_statements() > kMostStatements) {
+      attempt.most_kept /= 2;
+    } else if (attempt.across != writer.across()) {
+      attempt.across = writer.across();
     } else {
       return code;
     }

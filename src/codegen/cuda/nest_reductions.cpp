@@ -43,15 +43,14 @@ void NestWriter::reduce_member(const Member& m, std::string& before, std::string
     if (done_.insert(&op).second) fold(op, before);
     return;
   }
-  const bool whole = shape_.parts == 1 || shape_.dealing == Dealing::Columns;  // else other groups have the rest of the row
-  const std::string name = emitter_->fresh("a"), type = whole ? reducer->register_type() : reducer->memory_type();
-  before += type + " " + name + " = " + reducer->identity(whole) + ";\n";
+  const std::string name = emitter_->fresh("a"), type = reducer->memory_type();
+  before += type + " " + name + " = " + reducer->identity(false) + ";\n";
   const Scalar x = elements(op)[0];
-  emitter_->statement(reducer->accumulate(name, x.text, whole), innermost_);
+  emitter_->statement(reducer->accumulate(name, x.text, false), innermost_);
   if (shape_.columns > 1)
     after += name + " = across<" + num(shape_.columns) + ">(" + name + ", " + lane_column() + ", " + shared_slot(ir::byte_size(reducer->memory_dtype())) +
-             ", [](const " + type + "& x, const " + type + "& y) { " + type + " z = x; " + reducer->merge("z", "y", whole) + " return z; });\n";
-  if (!whole) {
+             ", [](const " + type + "& x, const " + type + "& y) { " + type + " z = x; " + reducer->merge("z", "y", false) + " return z; });\n";
+  if (shape_.dealing == Dealing::Rows && shape_.parts > 1) {  // other groups have the rest of the row
     const int64_t rows = m.value->type.size();
     const size_t a = arg(m.value, NestArg::Role::Partial, shape_.parts * rows * ir::byte_size(reducer->memory_dtype()));
     code_.partials.push_back({m.value, *reducer, shape_.parts, a});
@@ -59,14 +58,14 @@ void NestWriter::reduce_member(const Member& m, std::string& before, std::string
     return;
   }
   const std::string value_type = scalar_type(m.value->type.dtype), result = emitter_->fresh("r");
-  std::string total = reducer->result(name, true);
   if (op.code == ir::OpCode::Reduce || op.code == ir::OpCode::ReduceWindow) {
     const Scalar init = emitter_->pull(op.operand(op.results.size()), Index());
     const std::string sum = emitter_->fresh("a");
-    after += reducer->memory_type() + " " + sum + " = " + widened(*reducer, init.text) + ";\n" + reducer->merge(sum, widened(*reducer, total), false) + "\n";
-    total = reducer->memory_dtype() != reducer->dtype ? "s_convert<" + value_type + ">(" + sum + ")" : sum;
+    after += type + " " + sum + " = " + widened(*reducer, init.text) + ";\n" + reducer->merge(sum, name, false) + "\n";
+    after += "const " + value_type + " " + result + " = " + reducer->result(sum, false) + ";\n";
+  } else {
+    after += "const " + value_type + " " + result + " = " + reducer->result(name, false) + ";\n";
   }
-  after += "const " + value_type + " " + result + " = " + total + ";\n";
   scalars_[m.value] = result;
 }
 
@@ -170,7 +169,7 @@ std::string NestWriter::column_setup() {
     const std::string init = emitter_->pull(op.operand(op.results.size() + m.value->index), Index()).text;
     if (shape_.unrolled) {
       const int64_t held = shape_.turns * shape_.vector;
-      registers_ += held * std::max<int64_t>(1, ir::byte_size(m.value->type.dtype) / 4);
+      registers_ += static_cast<double>(held) * std::max(1.0, static_cast<double>(ir::byte_size(m.value->type.dtype)) / 4);
       text += type + " " + q + "[" + num(held) + "];\n#pragma unroll\nfor (int i = 0; i < " + num(held) + "; ++i) " + q +
               "[i] = " + (reducer ? reducer->identity(false) : init) + ";\n";
     } else {

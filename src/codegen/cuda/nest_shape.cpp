@@ -77,7 +77,7 @@ NestShape column_shape(const NestWork& work, const NestMembers& members, int mul
   shape.unrolled = true;
   if (members.reduces()) {
     // A row's lanes hold all of its columns.
-    const int64_t kept = std::clamp<int64_t>(kRegisters / std::max(1, work.arrays), shape.vector, work.most_kept);
+    const int64_t kept = std::clamp<int64_t>(static_cast<int64_t>(kRegisters / std::max(1.0, work.registers)), shape.vector, work.most_kept);
     const int64_t turns = std::max<int64_t>(1, kept / shape.vector);
     shape.columns = std::max(shape.columns, up(ceil_div(shape.chunks, turns)));
     if (shape.columns > kMostLanes) shape.columns = 512, shape.unrolled = false;

@@ -37,7 +37,7 @@ struct NestWork {
   size_t inner_loops = 1;
   int element_bytes = 4;                           // the smallest of what is read and written whole
   int accumulator_bytes = 4;                       // the largest of column reductions
-  int arrays = 0;                                  // values a lane keeps for its part of a row: columns' accumulators and what later stages read
+  double registers = 0;                            // for each element of its part of a row that a lane keeps: columns' accumulators and what later stages read
   bool elements = false;                           // elementwise
   bool simple_rows = true, simple_columns = true;  // all reductions have a Reducer
   int64_t most_kept = 32;                          // elements of a row that a lane may keep, of each array

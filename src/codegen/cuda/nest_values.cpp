@@ -7,15 +7,34 @@
 namespace thalweg::codegen::cuda {
 namespace {
 
-constexpr int64_t kRegisters = 96;  // of a lane, for what it keeps
+constexpr double kRegisters = 120;  // of a lane, for what it keeps
+constexpr int kRepeatCost = 8;      // of what every stage computes again
 
 std::string num(int64_t n) { return std::to_string(n); }
 
 }  // namespace
 
-// The stages that read each buffer as large as the whole space.
+// What one element costs that is computed from buffers and row reductions alone.
+int NestWriter::repeat_cost(const ir::Value* value, std::unordered_map<const ir::Value*, int>& memo) const {
+  value = canonical(value);
+  const Member* m = members_.find(value);
+  if (m ? m->kind != MemberKind::Full : is_buffer_(value)) return 1;
+  if (!value->def) return 1;
+  if (auto it = memo.find(value); it != memo.end()) return it->second;
+  int total = cost(*value->def);
+  for (const ir::Value* operand : value->def->operands) total = std::min(1000, total + repeat_cost(operand, memo));
+  return memo[value] = total;
+}
+
+// True for a member that later stages compute again.
+bool NestWriter::repeats(const Member& m) const { return cheap_.count(m.value) != 0; }
+
+// Which members are cheap, and the stages that read each buffer as large as the whole space.
 void NestWriter::find_uses() {
   const int64_t full = nest_.space.size();
+  std::unordered_map<const ir::Value*, int> memo;
+  for (const Member& m : members_.list())
+    if (m.kind == MemberKind::Full && repeat_cost(m.value, memo) <= kRepeatCost) cheap_.insert(m.value);
   for (const Member& m : members_.list()) {
     if (m.kind == MemberKind::Contraction) continue;
     std::vector<const ir::Value*> todo(m.value->def->operands.begin(), m.value->def->operands.end());
@@ -23,8 +42,8 @@ void NestWriter::find_uses() {
     while (!todo.empty()) {
       const ir::Value* value = canonical(todo.back());
       todo.pop_back();
-      if (members_.find(value) || !seen.insert(value).second) continue;
-      if (is_buffer_(value)) {
+      if (!seen.insert(value).second || (members_.find(value) && !cheap_.count(value))) continue;
+      if (is_buffer_(value) && !members_.find(value)) {
         if (value->type.size() == full) stages_of_[value].insert(m.stage);
       } else if (value->def) {
         todo.insert(todo.end(), value->def->operands.begin(), value->def->operands.end());
@@ -57,11 +76,11 @@ bool NestWriter::moves_as_vector(const Index& at) const {
 // `at` for the first element of the chunk.
 Index NestWriter::chunk_index(const Index& at) const { return at + space_.var(inner_.back().atom) * -1 + space_.var(chunk_atom_); }
 
-// True, and the registers are taken, when a lane can keep its part of a row of this type.
-bool NestWriter::keeps(const ir::Type& type) {
-  const int64_t registers = shape_.turns * shape_.vector * std::max<int64_t>(1, ir::byte_size(type.dtype) / 4);
-  if (!shape_.unrolled || registers > 2 * most_kept_ || registers_ + registers > kRegisters) return false;
-  registers_ += registers;
+// True, and the registers are taken, when a lane can keep its part of a row at `registers` an element.
+bool NestWriter::keeps(double registers) {
+  const int64_t elements = shape_.turns * shape_.vector;
+  if (!shape_.unrolled || elements > 2 * attempt_.most_kept || registers_ + registers * static_cast<double>(elements) > kRegisters) return false;
+  registers_ += registers * static_cast<double>(elements);
   return true;
 }
 
@@ -70,7 +89,21 @@ std::string NestWriter::kept(const std::string& name) const {
   return name + "[k * " + num(shape_.vector) + " + e]";
 }
 
+// Notes when the loop along which a large value is read neighbour by neighbour is not the innermost one.
+void NestWriter::note_direction(const ir::Value* value, const Index& at) {
+  if (shape_.dealing != Dealing::Elements || value->type.size() * 2 < nest_.space.size()) return;
+  int along = -1;
+  bool innermost = true;
+  for (auto [atom, c] : at.terms) {
+    if (atom == inner_.back().atom) innermost = c == 1;
+    for (size_t k = 0; k + 1 < inner_.size(); ++k)
+      if (inner_[k].atom == atom && c == 1 && inner_[k].extent >= 8) along = static_cast<int>(k);
+  }
+  if (!innermost && along >= 0 && inner_.back().extent >= 8) across_ = along;
+}
+
 Scalar NestWriter::load(const ir::Value* value, const Index& at, size_t a) {
+  note_direction(value, at);
   const std::string type = scalar_type(value->type.dtype), p = "p" + num(static_cast<int64_t>(a));
   const bool vector = moves_as_vector(at) && !emitter_->conditional();
   const std::string wide = "vec<" + type + ", " + num(shape_.vector) + ">";
@@ -78,7 +111,7 @@ Scalar NestWriter::load(const ir::Value* value, const Index& at, size_t a) {
   if (at == full_ && !emitter_->conditional() && (vector || shape_.vector == 1)) {
     if (auto it = inputs_.find(value); it != inputs_.end()) return emitter_->define(type, it->second + "[k].v[e]", innermost_);
     auto uses = stages_of_.find(value);
-    if (uses != stages_of_.end() && *uses->second.rbegin() > stage_ && keeps(value->type)) {
+    if (uses != stages_of_.end() && *uses->second.rbegin() > stage_ && keeps(static_cast<double>(ir::byte_size(value->type.dtype)) / 4)) {
       const std::string name = emitter_->fresh("x");
       inputs_[value] = name;
       row_arrays_ += wide + " " + name + "[" + num(shape_.turns) + "];\n";
@@ -109,7 +142,7 @@ std::optional<Scalar> NestWriter::member_leaf(const Member& m, const Index& at) 
       break;
   }
   if (at != full_) throw NotFusable{m.value};
-  if (m.stage == stage_) return {};
+  if (m.stage == stage_ || repeats(m)) return {};
   // Computed by an earlier stage of this row: kept by this lane, or read back from where this lane wrote it.
   if (auto it = locals_.find(m.value); it != locals_.end()) return emitter_->define(scalar_type(m.value->type.dtype), kept(it->second), innermost_);
   return load(m.value, at, arg(m.value, NestArg::Role::Write, m.value->type.bytes()));
@@ -126,15 +159,17 @@ std::optional<Scalar> NestWriter::leaf(const ir::Value* value, const Index& at) 
 bool NestWriter::is_stored(const ir::Value* value) const { return std::find(nest_.stored.begin(), nest_.stored.end(), value) != nest_.stored.end(); }
 
 void NestWriter::store_full(const Member& m) {
+  if (repeats(m) && !is_stored(m.value)) return;
   const Scalar x = emitter_->pull(m.value, full_);
   const std::string type = scalar_type(m.value->type.dtype);
-  if (members_.read_later(m) && keeps(m.value->type)) {
+  const bool later = members_.read_later(m) && !repeats(m);
+  if (later && keeps(std::max(1.0, static_cast<double>(ir::byte_size(m.value->type.dtype)) / 4))) {
     const std::string name = "w" + num(members_.number(m.value));
     locals_[m.value] = name;
     row_arrays_ += type + " " + name + "[" + num(shape_.turns * shape_.vector) + "];\n";
     emitter_->statement(kept(name) + " = " + x.text + ";", innermost_);
     if (!is_stored(m.value)) return;
-  } else if (!members_.read_later(m) && !is_stored(m.value)) {
+  } else if (!later && !is_stored(m.value)) {
     return;
   }
   const std::string p = "p" + num(static_cast<int64_t>(arg(m.value, NestArg::Role::Write, m.value->type.bytes())));

@@ -13,14 +13,14 @@ std::string num(int64_t n) { return std::to_string(n); }
 
 }  // namespace
 
-NestWriter::NestWriter(const Nest& nest, const std::vector<BaseDim>& base, const IsBuffer& is_buffer, int multiprocessors, bool wide, int64_t most_kept)
+NestWriter::NestWriter(const Nest& nest, const std::vector<BaseDim>& base, const IsBuffer& is_buffer, int multiprocessors, const Attempt& attempt)
     : nest_(nest),
       base_(base),
       is_buffer_(is_buffer),
       multiprocessors_(multiprocessors),
-      integer_(wide ? "int64_t" : "int"),
-      unsigned_(wide ? "uint64_t" : "unsigned"),
-      most_kept_(most_kept),
+      integer_(attempt.wide ? "int64_t" : "int"),
+      unsigned_(attempt.wide ? "uint64_t" : "unsigned"),
+      attempt_(attempt),
       members_(nest, is_buffer) {
   find_uses();
 }
@@ -28,7 +28,7 @@ NestWriter::NestWriter(const Nest& nest, const std::vector<BaseDim>& base, const
 NestWork NestWriter::measure() const {
   NestWork work;
   work.elements = nest_.space.flexible;
-  work.most_kept = most_kept_;
+  work.most_kept = attempt_.most_kept;
   work.rows = nest_.space.size(DimRole::Row), work.batches = nest_.space.size(DimRole::Batch);
   work.inner = work.elements ? nest_.space.size() : nest_.space.size(DimRole::Inner);
   work.inner_loops = 0;
@@ -51,9 +51,11 @@ NestWork NestWriter::measure() const {
       work.simple_columns &= simple;
       work.accumulator_bytes = std::max<int>(work.accumulator_bytes, static_cast<int>(ir::byte_size(m.value->type.dtype)));
     }
-    work.arrays += m.kind == MemberKind::ColumnReduce || (m.kind == MemberKind::Full && members_.read_later(m)) ? 1 : 0;
+    const double registers = std::max(1.0, static_cast<double>(ir::byte_size(m.value->type.dtype)) / 4);
+    if (m.kind == MemberKind::ColumnReduce || (m.kind == MemberKind::Full && !repeats(m) && members_.read_later(m))) work.registers += registers;
   }
-  for (const auto& [value, stages] : stages_of_) work.arrays += stages.size() > 1 ? 1 : 0;
+  for (const auto& [value, stages] : stages_of_)
+    if (stages.size() > 1) work.registers += static_cast<double>(ir::byte_size(value->type.dtype)) / 4;
   return work;
 }
 
@@ -132,8 +134,44 @@ std::string NestWriter::chunk_decode() const {
   return text;
 }
 
+// Where a loop of the elements read goes another way than the innermost one, the threads of a warp take a patch of both: `patch_` along that loop, and as many
+// chunks as are left.
+std::string NestWriter::patch_decode() const {
+  const LoopVar& along = inner_[static_cast<size_t>(attempt_.across)];
+  const int64_t chunks = inner_.back().extent / shape_.vector, aside = 32 / patch_, rows = (along.extent + patch_ - 1) / patch_,
+                columns = (chunks + aside - 1) / aside;
+  const std::string type = "const " + integer_ + " ", as = "(" + unsigned_ + ")";
+  std::string text = type + "in_patch = c % 32, patch = (" + integer_ + ")(" + as + "c / 32u);\n" + type + along.name + " = (" + integer_ + ")(" + as +
+                     "patch % " + num(rows) + "u) * " + num(patch_) + " + in_patch % " + num(patch_) + ", chunk = (" + integer_ + ")(" + as + "patch / " +
+                     num(rows) + "u % " + num(columns) + "u) * " + num(aside) + " + in_patch / " + num(patch_) + ";\n";
+  text += type + inner_.back().name + (shape_.vector > 1 ? "b" : "") + " = chunk * " + num(shape_.vector) + ";\n";
+  int64_t stride = rows * columns;
+  for (size_t k = inner_.size() - 1; k-- > 0;) {
+    if (static_cast<int>(k) == attempt_.across) continue;
+    text += type + inner_[k].name + " = (" + integer_ + ")(" + as + "patch / " + num(stride) + "u % " + num(inner_[k].extent) + "u);\n";
+    stride *= inner_[k].extent;
+  }
+  return text;
+}
+
+int64_t NestWriter::patch_units() const {
+  int64_t units = 32;
+  for (size_t k = 0; k < inner_.size(); ++k) {
+    const bool last = k + 1 == inner_.size();
+    const int64_t extent = last ? inner_[k].extent / shape_.vector : inner_[k].extent;
+    const int64_t patch = static_cast<int>(k) == attempt_.across ? patch_ : last ? 32 / patch_ : 1;
+    units *= (extent + patch - 1) / patch;
+  }
+  return units;
+}
+
 // One chunk: what its elements share, then each element, then the stores of vectors.
 std::string NestWriter::guarded_chunk(const std::string& body) const {
+  if (shape_.dealing == Dealing::Elements) {
+    if (attempt_.across < 0) return body;
+    const LoopVar& along = inner_[static_cast<size_t>(attempt_.across)];
+    return "if (" + along.name + " < " + num(along.extent) + " && chunk < " + num(inner_.back().extent / shape_.vector) + ") {\n" + body + "}\n";
+  }
   const bool aligned =
       shape_.chunks % (shape_.dealing == Dealing::Columns ? int64_t{shape_.columns} * shape_.turns * shape_.blocks : shape_.lanes * shape_.turns) == 0;
   return aligned ? body : "if (c < " + num(shape_.chunks) + ") {\n" + body + "}\n";
@@ -151,7 +189,7 @@ std::string NestWriter::loops() {
     return text;
   }
   const std::string each = emitter_->take(3), shared = emitter_->take(2);
-  std::string body = chunk_decode() + shared;
+  std::string body = (attempt_.across < 0 ? chunk_decode() : "") + shared;
   if (shape_.vector > 1) {
     const std::string& v = inner_.back().name;
     body += "#pragma unroll\nfor (int e = 0; e < " + num(shape_.vector) + "; ++e) {\nconst " + integer_ + " " + v + " = " + v + "b + e;\n" + each + "}\n";
@@ -166,7 +204,8 @@ std::string NestWriter::loops() {
 
 // The loop of a lane over its chunks.
 std::string NestWriter::repeated(const std::string& body) const {
-  if (shape_.dealing == Dealing::Elements) return "const " + integer_ + " c = (" + integer_ + ")u;\n" + body;
+  if (shape_.dealing == Dealing::Elements)
+    return "const " + integer_ + " c = (" + integer_ + ")u;\n" + (attempt_.across < 0 ? "" : patch_decode()) + guarded_chunk(body);
   const std::string lane = lane_column(), lanes = num(shape_.columns), chunks = num(shape_.chunks);
   if (shape_.ordered) {
     const std::string low = "(" + integer_ + ")((int64_t)" + chunks + " * " + lane + " / " + lanes + ")",
@@ -189,7 +228,7 @@ std::string NestWriter::write_stage(int stage) {
   std::string before, after;
   bool any = false;
   for (const Member& m : members_.list()) {
-    if (m.stage != stage || m.kind == MemberKind::Row) continue;
+    if (m.stage != stage || m.kind == MemberKind::Row || (repeats(m) && !is_stored(m.value))) continue;
     any = true;
     if (m.kind == MemberKind::Full) {
       store_full(m);
@@ -245,6 +284,7 @@ void NestWriter::limit_args() {
 NestCode NestWriter::write() {
   shape_ = choose_shape(measure(), members_, multiprocessors_);
   make_vars();
+  if (attempt_.across >= 0) patch_ = std::clamp<int64_t>(32 / measure().element_bytes, 4, 16);
   emitter_.emplace(space_, [this](const ir::Value* v, const Index& at) { return leaf(v, at); }, innermost_ + 1);
   std::string setup = members_.columns() ? column_setup() : "";
   store_rows(0);
@@ -266,7 +306,7 @@ NestCode NestWriter::write() {
     code_.units = nest_.space.size(DimRole::Batch) * shape_.parts * shape_.blocks;
   } else {
     unit += row;
-    code_.units = shape_.dealing == Dealing::Elements ? shape_.chunks : nest_.space.size(DimRole::Row) * shape_.parts;
+    code_.units = shape_.dealing == Dealing::Elements ? (attempt_.across < 0 ? shape_.chunks : patch_units()) : nest_.space.size(DimRole::Row) * shape_.parts;
   }
   const std::string invariant = emitter_->flush(0);
   code_.body = pointers() + invariant + "for (int64_t u = begin; u < end; ++u) {\n" + unit + "}\n";

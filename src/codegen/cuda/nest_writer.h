@@ -11,15 +11,24 @@
 
 namespace thalweg::codegen::cuda {
 
-// One attempt: with the loops as split so far, 32- or 64-bit index arithmetic, and so much of a row kept by each lane.
+// What one attempt at a text is like.
+struct Attempt {
+  bool wide = false;       // 64-bit index arithmetic
+  int64_t most_kept = 32;  // elements of a row that a lane may keep, of each array
+  int across = -1;         // elementwise: the loop, counted from the outermost, whose neighbours are neighbours of what is read, unlike those of the innermost
+};
+
+// One attempt, with the loops as split so far.
 class NestWriter {
  public:
   using IsBuffer = std::function<bool(const ir::Value*)>;
   // All references must outlive the writer. Throws NotFusable.
-  NestWriter(const Nest& nest, const std::vector<BaseDim>& base, const IsBuffer& is_buffer, int multiprocessors, bool wide, int64_t most_kept);
+  NestWriter(const Nest& nest, const std::vector<BaseDim>& base, const IsBuffer& is_buffer, int multiprocessors, const Attempt& attempt);
 
   NestCode write();
   const IndexSpace& space() const { return space_; }
+  // The loop for Attempt::across that reads ask for; -1 when there is none.
+  int across() const { return across_; }
   // Statements of the longest loop body as it is after unrolling.
   int64_t unrolled_statements() const { return unrolled_statements_; }
 
@@ -45,6 +54,9 @@ class NestWriter {
   Index linear(DimRole role) const;
   std::string decode(const std::string& from, DimRole role) const;
   std::string chunk_decode() const;
+  std::string patch_decode() const;
+  int64_t patch_units() const;
+  void note_direction(const ir::Value* value, const Index& at);
   std::string loops();
   std::string guarded_chunk(const std::string& body) const;
   std::string repeated(const std::string& body) const;
@@ -61,7 +73,9 @@ class NestWriter {
   Scalar load(const ir::Value* value, const Index& at, size_t a);
   bool moves_as_vector(const Index& at) const;
   Index chunk_index(const Index& at) const;
-  bool keeps(const ir::Type& type);
+  bool keeps(double registers);
+  bool repeats(const Member& m) const;
+  int repeat_cost(const ir::Value* value, std::unordered_map<const ir::Value*, int>& memo) const;
   std::string kept(const std::string& name) const;
   void store_full(const Member& m);
   void store_rows(int known_from);
@@ -88,7 +102,7 @@ class NestWriter {
   const IsBuffer& is_buffer_;
   const int multiprocessors_;
   const std::string integer_, unsigned_;  // types of index arithmetic
-  const int64_t most_kept_;
+  const Attempt attempt_;
   NestMembers members_;
   NestShape shape_;
   IndexSpace space_;
@@ -96,14 +110,17 @@ class NestWriter {
   int chunk_atom_ = -1;  // the innermost variable at the first element of a chunk
   std::optional<Emitter> emitter_;
   Index full_, row_;
-  int stage_ = 0, innermost_ = 3;
+  int stage_ = 0, innermost_ = 3, across_ = -1;
+  int64_t patch_ = 1;                                                            // neighbours along Attempt::across that a warp takes
   std::unordered_map<const ir::Value*, std::set<int>> stages_of_;                // that read a buffer at the element being computed
   std::unordered_map<const ir::Value*, std::string> scalars_, locals_, inputs_;  // finished row reductions; what lanes keep of members and of buffers
   std::string row_arrays_, chunk_stores_;
-  std::vector<std::string> stores_;  // of the stage being written
-  std::vector<Fold> folds_;          // likewise
-  std::set<const ir::Op*> done_;     // ops of several results that are written once
-  int64_t registers_ = 0, shared_ = 0, unrolled_statements_ = 0;
+  std::vector<std::string> stores_;   // of the stage being written
+  std::vector<Fold> folds_;           // likewise
+  std::set<const ir::Value*> cheap_;  // members that cost less to compute again than to keep
+  std::set<const ir::Op*> done_;      // ops of several results that are written once
+  double registers_ = 0;
+  int64_t shared_ = 0, unrolled_statements_ = 0;
   int slots_ = 0;
   NestCode code_;
 };

@@ -1,6 +1,7 @@
 // Kernels for GPUs against the interpreter: the pieces of training steps in every way of dealing them out, and random programs.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <random>
@@ -280,6 +281,40 @@ TEST_F(CudaNests, OverlappingScatters) {
   dims.update_window_dims = {1, 2}, dims.scatter_dims_to_operand_dims = {0, 1}, dims.index_vector_dim = 1;
   g.b.ret({g.b.scatter(table, indices, values, dims, [](ir::Builder& b, V a, V c) { return b.binary(OpCode::Subtract, c, a); })});
   check(*g.function, "overlapping windows", 132);
+}
+
+// The distance of `got` from `want` in units of the last place of a float.
+double ulps(float got, double want) {
+  const float nearest = static_cast<float>(want);
+  if (got == nearest || (std::isnan(got) && std::isnan(want))) return 0;
+  if (!std::isfinite(nearest) || !std::isfinite(got)) return std::abs(want) > 3.4028e38 && (!std::isfinite(got) || std::abs(got) > 3.4028e38f) ? 0 : INFINITY;
+  const double unit = std::abs(std::nextafter(nearest, INFINITY) - nearest);
+  return std::abs(static_cast<double>(got) - want) / unit;
+}
+
+// Functions that GPUs compute with their own powers of two, over all magnitudes.
+TEST_F(CudaNests, ExponentialAndErrorFunctionAreAccurate) {
+  const int64_t n = Kernels(1).on_gpu() ? 1 << 20 : 1 << 14;
+  Graph g;
+  V x = g.arg({n});
+  g.b.ret({g.exp(x), g.erf(x)});
+  ir::Literal input(ir::tensor(DType::F32, {n}));
+  std::uniform_real_distribution<float> near(-6, 6), wide(-110, 95);
+  for (int64_t i = 0; i < n; ++i)
+    input.set<float>(i, i % 3 == 0 ? near(random_) : i % 3 == 1 ? wide(random_) : std::bit_cast<float>(static_cast<uint32_t>(random_())));
+  for (float special : {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 88.72283f, 88.72284f, -103.97f, -104.0f})
+    input.set<float>(static_cast<int64_t>(random_() % static_cast<uint64_t>(n)), special);
+  Kernels kernels(132);
+  const auto results = KernelProgram(kernels, *g.function).run({input});
+  double most[2] = {0, 0};
+  for (int64_t i = 0; i < n; ++i) {
+    const double at = input.get<float>(i);
+    most[0] = std::max(most[0], ulps((*results)[0].get<float>(i), std::exp(at)));
+    most[1] = std::max(most[1], ulps((*results)[1].get<float>(i), std::erf(at)));
+  }
+  std::printf("largest errors: exp %.2f, erf %.2f units of the last place\n", most[0], most[1]);
+  EXPECT_LE(most[0], 2.5);
+  EXPECT_LE(most[1], 2.5);
 }
 
 TEST_F(CudaNests, RandomPrograms) {
