@@ -42,3 +42,15 @@ endif()
 add_executable(cuda_kernels_bench EXCLUDE_FROM_ALL bench/cuda_kernels_bench.cpp)
 target_include_directories(cuda_kernels_bench PRIVATE ${CMAKE_SOURCE_DIR})
 target_link_libraries(cuda_kernels_bench PRIVATE codegen_cuda runtime_cuda)
+
+# Programs with calls of vendors' libraries, on a GPU; without one, what is made of them.
+if(THALWEG_TESTS)
+  add_executable(compiler_cuda_test tests/compiler/cuda/cudnn_calls_test.cpp)
+  target_include_directories(compiler_cuda_test PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(compiler_cuda_test PRIVATE compiler GTest::gtest_main)
+  gtest_discover_tests(compiler_cuda_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endif()
+
+add_executable(cudnn_bench EXCLUDE_FROM_ALL bench/cudnn_bench.cpp)
+target_include_directories(cudnn_bench PRIVATE ${CMAKE_SOURCE_DIR})
+target_link_libraries(cudnn_bench PRIVATE libs_cuda)

@@ -8,11 +8,15 @@
 namespace thalweg::compiler {
 
 Division divide(ir::Function& function, const Options& options, const ir::Module* module, exec::ExecutableInfo& info) {
+  CudnnDrafts drafts;
+  if (const std::optional<CudnnTarget> target = cudnn_target(options)) drafts = draft_cudnn_calls(function, *target);
   passes::unfold_convolutions(function);
   settle_layouts(function);
   Division division;
   division.products = std::make_unique<ProductPlans>(plan_products(function, on_gpu(options)));
+  division.cudnn_calls = std::make_unique<CudnnCalls>(plan_cudnn_calls(drafts));
   division.context = {division.products.get(), &options, module, &info};
+  division.context.cudnn_calls = division.cudnn_calls.get();
   codegen::FusionOptions fusion_options;
   fusion_options.heavy = [&](const ir::Op& op) { return heavy_operands(op, division.context); };
   fusion_options.urgent = is_check;

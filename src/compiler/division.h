@@ -8,14 +8,15 @@
 
 namespace thalweg::compiler {
 
-// A function divided into works. `context` points to `products` and to what divide() was given; the function must stay as it is.
+// A function divided into works. `context` points to `products`, `cudnn_calls` and to what divide() was given; the function must stay as it is.
 struct Division {
   std::unique_ptr<ProductPlans> products;
+  std::unique_ptr<CudnnCalls> cudnn_calls;
   HeavyContext context;
   codegen::FusionResult fusion;
 };
 
-// Rewrites `function` into what kernels and libraries take (settled layouts, BLAS products), then fuses.
+// Rewrites `function` into what kernels and libraries take (settled layouts, BLAS products, calls to cuDNN), then fuses.
 Division divide(ir::Function& function, const Options& options, const ir::Module* module, exec::ExecutableInfo& info);
 
 }  // namespace thalweg::compiler

@@ -324,8 +324,23 @@ bool is_check(const ir::Op& op) {
   return target == "thalweg.check_index" || target == "thalweg.check_finite";
 }
 
+namespace {
+
+const CudnnCall* cudnn_call(const ir::Op& op, const HeavyContext& context) {
+  if (!context.cudnn_calls) return nullptr;
+  auto call = context.cudnn_calls->find(&op);
+  return call == context.cudnn_calls->end() ? nullptr : &call->second;
+}
+
+}  // namespace
+
 std::optional<std::vector<const ir::Value*>> heavy_operands(const ir::Op& op, const HeavyContext& context) {
   if (auto product = context.products->find(&op); product != context.products->end()) return {{product->second.lhs, product->second.rhs}};
+  if (const CudnnCall* call = cudnn_call(op, context)) {
+    std::vector<const ir::Value*> bases;
+    for (const CudnnCall::Read& read : call->reads) bases.push_back(read.base);
+    return bases;
+  }
   if (codegen::is_scan(op)) return {{op.operand(0), op.operand(1)}};
   if (codegen::is_small_update(op)) return std::vector<const ir::Value*>(op.operands.begin(), op.operands.end());
   if (codegen::is_pullable(op) || codegen::is_contraction(op)) return {};
@@ -341,6 +356,7 @@ void add_heavy_steps(const ir::Op& op, const HeavyContext& context, std::vector<
   const bool gpu = on_gpu(*context.options);
   if (auto product = context.products->find(&op); product != context.products->end())
     return gpu ? add_cuda_product(product->second, op, context, steps) : add_product(product->second, op, steps);
+  if (const CudnnCall* call = cudnn_call(op, context)) return add_cudnn_step(*call, op, context.temporaries, steps);
   if (codegen::is_scatter(op)) return add_scatter(op, context, steps);
   if (codegen::is_scan(op)) {
     return add_part(op, gpu ? codegen::cuda::write_scan(op, runtime::cuda::properties(*context.options->device).multiprocessors) : codegen::write_scan(op),

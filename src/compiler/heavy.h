@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/compiler.h"
+#include "compiler/cudnn_calls.h"
 #include "compiler/products.h"
 #include "compiler/steps.h"
 
@@ -18,6 +19,7 @@ struct HeavyContext {
   exec::ExecutableInfo* info = nullptr;
   int* temporaries = nullptr;                       // how many scratch buffers the steps have so far
   std::vector<runtime::BufferPtr>* held = nullptr;  // Assembly::held
+  const CudnnCalls* cudnn_calls = nullptr;          // null or empty: none
 };
 
 // The values that the op reads from buffers, or nothing when a nest can compute it.

@@ -319,4 +319,22 @@ ProductPlans plan_products(ir::Function& function, bool gpu) {
   return plans;
 }
 
+std::optional<StridedView> strided_view(const ir::Value* value) {
+  const std::unordered_set<const ir::Value*> none;
+  std::optional<OperandView> found = Tracer(none).trace(value, roles_of(value->type, {}, {}));
+  if (!found) return {};
+  StridedView view{codegen::canonical(found->base), found->offset, {}};
+  size_t at = 0;
+  for (int64_t extent : value->type.dims) {
+    Strided part;  // what the dim was split into
+    do {
+      part.dims.push_back(found->free.dims[at++]);
+    } while (part.extent() < extent);
+    const std::optional<int64_t> stride = part.stride();
+    if (!stride) return {};
+    view.strides.push_back(*stride);
+  }
+  return view;
+}
+
 }  // namespace thalweg::compiler

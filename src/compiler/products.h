@@ -21,4 +21,13 @@ using ProductPlans = std::unordered_map<const ir::Op*, ProductPlan>;
 // cannot read get an explicit transpose. Returns the plans of those that go to BLAS (f32 and f64). With `gpu` BLAS takes 16-bit floats as they are.
 ProductPlans plan_products(ir::Function& function, bool gpu = false);
 
+// Where the elements of a value lie in the buffer of `base`: in elements, one stride for each dim (of dims of 1: any).
+struct StridedView {
+  const ir::Value* base = nullptr;
+  int64_t offset = 0;
+  ir::Dims strides;
+};
+// Follows moving ops from `value` to the value that they move; nothing when a dim has no stride there.
+std::optional<StridedView> strided_view(const ir::Value* value);
+
 }  // namespace thalweg::compiler
