@@ -92,7 +92,7 @@ class Writer {
   NestCode code_;
 };
 
-// Elementwise nests loop over their last variables unless each element is a unit; of others the roles are given.
+// Elementwise nests loop over their last variables; of others the roles are given.
 void Writer::choose_roles() {
   std::vector<std::pair<size_t, int64_t>> extents;  // (base, extent) outermost first
   for (size_t d = 0; d < base_.size(); ++d) {
@@ -102,7 +102,7 @@ void Writer::choose_roles() {
       extents.emplace_back(d, whole / *s), whole = *s, roles_[d].push_back(nest_.space.dims[d].second);
     extents.emplace_back(d, whole), roles_[d].push_back(nest_.space.dims[d].second);
   }
-  if (!nest_.space.flexible || nest_.single) return;
+  if (!nest_.space.flexible) return;
   int64_t inside = 1, outside = nest_.space.size();
   for (size_t k = roles_[0].size(); k-- > 0;) {
     const int64_t extent = extents[k].second;

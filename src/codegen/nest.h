@@ -45,7 +45,6 @@ struct Nest {
   NestSpace space;
   std::vector<const ir::Value*> members;
   std::vector<const ir::Value*> stored;
-  bool single = false;  // in an elementwise nest each element is a unit of its own, as threads of a GPU take them
 };
 
 // One buffer that the nest's text uses, in order of its argument array.

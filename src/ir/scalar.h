@@ -112,14 +112,15 @@ inline float to_float(f16_t a) {
 }
 
 inline bf16_t to_bf16(float a) {
-  unsigned b = s_bitcast<unsigned>(a);
 #ifdef __CUDACC_RTC__
   unsigned short rounded;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(a));
+  return {rounded};
 #else
+  unsigned b = s_bitcast<unsigned>(a);
   unsigned rounded = (b + 0x7fffu + (b >> 16 & 1u)) >> 16;
-#endif
   return {static_cast<unsigned short>(a != a ? (b >> 16 & 0x8000u) | 0x7fc0u : rounded)};
+#endif
 }
 inline f16_t to_f16(float a) {
 #if defined(__clang__) && defined(__F16C__)
@@ -127,7 +128,7 @@ inline f16_t to_f16(float a) {
 #elif defined(__CUDACC_RTC__)
   unsigned short rounded;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(rounded) : "f"(a));
-  return {static_cast<unsigned short>(a != a ? (s_bitcast<unsigned>(a) >> 16 & 0x8000u) | 0x7e00u : rounded)};
+  return {rounded};
 #else
   unsigned b = s_bitcast<unsigned>(a), m = b & 0x7fffffffu;
   unsigned normal = (m + 0xfffu + (m >> 13 & 1u) - (112u << 23)) >> 13;
@@ -560,12 +561,14 @@ inline float fast_exp2(float x) {
 }
 #endif
 inline float s_exp(float x) {
-  float c = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
 #ifdef __CUDACC_RTC__
+  float c = x < -104.0f ? -104.0f : x > 0x1.62e43p6f ? 0x1.62e43p6f : x;  // the latter: infinity, with no loss below it
   float whole = c * 0x1.715476p0f;
   float lost = fma(c, 0x1.4ae0cp-26f, fma(c, 0x1.715476p0f, -whole));
-  return fast_exp2(whole) * fma(lost, 0x1.62e43p-1f, 1.0f);
+  float power = fast_exp2(whole);
+  return fma(power, lost * 0x1.62e43p-1f, power);
 #else
+  float c = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
   exp_parts p = split_exp(c);
   int half = p.n >> 1;
   return (1.0f + p.tail) * two_to(half) * two_to(p.n - half);  // in two steps: only the last can round

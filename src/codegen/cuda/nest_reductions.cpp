@@ -191,10 +191,10 @@ std::string NestWriter::column_store(const Member& m) {
   std::string text;
   if (shape_.rows_aside() > 1) {
     shared_ = std::max<int64_t>(shared_, int64_t{shape_.lanes} * shape_.vector * ir::byte_size(reducer->memory_dtype()));
-    const std::string barrier = "group_barrier<" + num(shape_.lanes) + ">();\n", slot = "all[lane * " + vector + " + e]";
+    const std::string barrier = "group_barrier<" + num(shape_.lanes) + ">();\n", slot = "all[e * " + num(shape_.lanes) + " + lane]";
     text += type + "* const all = (" + type + "*)shared;\n" + barrier + each + slot + " = " + kept(q) +
             ";\n#pragma unroll\nfor (int half = " + num(shape_.rows_aside() / 2) + "; half > 0; half /= 2) {\n" + barrier + "if (aside < half) {\n" + each +
-            "{\n" + reducer->merge(kept(q), "all[(lane + half * " + columns + ") * " + vector + " + e]", false) + "\n" + slot + " = " + kept(q) +
+            "{\n" + reducer->merge(kept(q), "all[e * " + num(shape_.lanes) + " + lane + half * " + columns + "]", false) + "\n" + slot + " = " + kept(q) +
             ";\n}\n}\n}\n";
   }
   const bool partial = reducer && has_partial(*reducer);

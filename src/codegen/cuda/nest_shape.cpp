@@ -89,7 +89,8 @@ NestShape column_shape(const NestWork& work, const NestMembers& members, int mul
   }
   const bool aside = work.simple_columns && shape.unrolled && shape.columns <= 32;
   shape.lanes = shape.columns * (aside ? std::min(kGroup / shape.columns, down(std::max<int64_t>(1, work.rows / 2))) : 1);
-  const int64_t groups = ceil_div(int64_t{multiprocessors} * 1024, shape.lanes);
+  // As many groups as run at once: what each keeps in registers leaves room for few.
+  const int64_t groups = ceil_div(int64_t{multiprocessors} * (members.reduces() ? 512 : 1024), shape.lanes);
   if (work.simple_columns)
     shape.parts = std::clamp<int64_t>(groups / (work.batches * shape.blocks), 1, std::max<int64_t>(1, work.rows / (shape.rows_aside() * 4)));
   return shape;

@@ -79,6 +79,14 @@ TEST_F(CudaKernelText, PartsOfDifferentLanesGetBlocksOfTheirOwn) {
   EXPECT_FALSE(compile({&kernel.source, 1}, kHopper)[0]->empty());
 }
 
+TEST_F(CudaKernelText, LargeTensorsAreCountedInWideIntegers) {
+  EXPECT_EQ(parts_of(bench::gelu(1 << 15, 1 << 15))[0].body.find("const int64_t c = "), std::string::npos);
+  const Part part = parts_of(bench::gelu(1 << 16, 1 << 16))[0];
+  EXPECT_NE(part.body.find("const int64_t c = "), std::string::npos);
+  const KernelText kernel = kernel_text({&part, 1}, kMultiprocessors);
+  EXPECT_FALSE(compile({&kernel.source, 1}, kHopper)[0]->empty());
+}
+
 TEST_F(CudaKernelText, EqualPartsShareOneFunction) {
   const Part add = parts_of(bench::gelu(8, 8))[0], other = parts_of(bench::softmax(8, 8))[0];
   const std::vector<Part> parts = {add, other, add};

@@ -136,6 +136,48 @@ TEST_F(CudaNests, DealtOutAsLargeTensorsAre) {
   }
 }
 
+// Rows by many lanes, columns by whole blocks and single elements in one kernel: each part has blocks, barriers and memory of its own.
+TEST_F(CudaNests, PartsOfOneKernel) {
+  std::vector<std::unique_ptr<ir::Function>> functions;
+  functions.push_back(std::move(bench::softmax(5, 4000).function));
+  functions.push_back(column_sums(DType::F32, {50, 24}, {0}));
+  functions.push_back(std::move(bench::gelu(7, 9).function));
+  functions.push_back(std::move(bench::softmax(30, 48).function));
+  Kernels kernels(1);
+  std::vector<codegen::cuda::Part> parts;
+  std::vector<void*> args;
+  std::vector<std::shared_ptr<char>> memory;
+  std::vector<std::pair<char*, ir::Literal>> expected;
+  for (const auto& function : functions) {
+    std::vector<ir::Literal> inputs;
+    std::map<const ir::Value*, char*> places;
+    for (const auto& arg : function->body.args) {
+      inputs.push_back(random_literal(arg->type, random_));
+      memory.push_back(kernels.allocate(inputs.back().data.size()));
+      std::memcpy(memory.back().get(), inputs.back().data.data(), inputs.back().data.size());
+      places[arg.get()] = memory.back().get();
+    }
+    const bench::KernelSteps steps(*function, kernels.multiprocessors());
+    const bench::KernelStep& step = steps.steps()[0];
+    ASSERT_EQ(steps.steps().size(), 1u);
+    parts.push_back(step.part);
+    for (size_t i = 0; i < step.args.size(); ++i) {
+      auto [it, fresh] = places.try_emplace(step.args[i].first);
+      if (fresh) memory.push_back(kernels.allocate(static_cast<size_t>(step.bytes[i]))), it->second = memory.back().get();
+      args.push_back(it->second);
+    }
+    const std::vector<ir::Literal> results = interp::run(*function, inputs);
+    const auto& values = function->body.terminator().operands;
+    for (size_t i = 0; i < values.size(); ++i) expected.emplace_back(places.at(codegen::canonical(values[i])), ir::expand(results[i]));
+  }
+  kernels.run(parts, args);
+  for (const auto& [place, want] : expected) {
+    ir::Literal got(want.type);
+    std::memcpy(got.data.data(), place, got.data.size());
+    EXPECT_LE(difference(got, want), tolerance(want.type.dtype));
+  }
+}
+
 TEST_F(CudaNests, LongRowsAreCutIntoParts) {
   check(*bench::softmax(2, 40000).function, "softmax of long rows", 132);
   check(*bench::batch_norm(2, 3, 100, 90).function, "batch_norm of long rows", 132);
