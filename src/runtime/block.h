@@ -37,6 +37,7 @@ class alignas(64) Block final : public Buffer {
   Block* address_previous = nullptr;
   std::unique_ptr<std::function<void()>> release;  // of a wrapped block
   bool release_apart = false;                      // only on a thread of the device's own
+  bool symmetric = false;                          // in the symmetric heap
 
   // Any thread may look; the answer is exact where the caller owns the block.
   BlockState state() const { return state_.load(std::memory_order_relaxed); }

@@ -270,6 +270,43 @@ size_t Heap::trim(size_t most) {
   return given;
 }
 
+void Heap::add_slab(char* base, size_t bytes, const Frontier& after) {
+  // Behind a slab comes an empty block without memory, which keeps it from being joined with a neighbour.
+  Block *block = make_block(base, bytes, BlockState::Free), *border = make_block(base + bytes, 0, BlockState::Unbacked);
+  block->address_next = border;
+  border->address_previous = block;
+  border->address_next = first_;
+  if (first_) first_->address_previous = border;
+  first_ = block;
+  block->set_death(after);
+  slabs_[base] = bytes;
+  committed_ += bytes;
+  link(block);
+}
+
+std::vector<std::pair<char*, size_t>> Heap::take_idle_slabs() {
+  consolidate();
+  std::vector<std::pair<char*, size_t>> idle;
+  for (Block *block = first_, *next; block; block = next) {
+    next = block->address_next;
+    auto slab = slabs_.find(block->base());
+    if (slab == slabs_.end() || block->state() != BlockState::Free || block->bytes != slab->second) continue;
+    if (!block->is_complete() && holds(Rule::TrimNeedsCompletion)) continue;
+    if (RaceChecker* checker = race_checker.load(std::memory_order_relaxed)) checker->host_access({block->base(), block->bytes, true, 0});
+    idle.push_back(*slab);
+    unlink(block);
+    Block *before = block->address_previous, *border = block->address_next, *after = border->address_next;
+    (before ? before->address_next : first_) = after;
+    if (after) after->address_previous = before;
+    next = after;
+    committed_ -= block->bytes;
+    slabs_.erase(slab);
+    drop_block(block);
+    drop_block(border);
+  }
+  return idle;
+}
+
 void Heap::each(const std::function<void(Block&)>& visit) const {
   for (Block* block = first_; block; block = block->address_next) {
     if (block->state() != BlockState::Unbacked) visit(*block);

@@ -38,6 +38,11 @@ class Heap {
   size_t trim(size_t most = ~size_t{0});
   // The bytes that trim() would give back.
   size_t idle() const;
+  // Adds memory of somebody else's, of which queued work may still use some; it goes back by take_idle_slabs() alone, and trim() and grow() are not to be used
+  // beside it.
+  void add_slab(char* base, size_t bytes, const Frontier& after);
+  // Takes out the slabs that nothing uses any more.
+  std::vector<std::pair<char*, size_t>> take_idle_slabs();
   // Calls `visit` for every block but the unbacked ones, by address.
   void each(const std::function<void(Block&)>& visit) const;
   size_t committed() const { return committed_; }
@@ -70,6 +75,7 @@ class Heap {
   std::array<Block*, kSizeClasses + 1> bins_{};
   std::array<uint64_t, kSizeClasses / 64 + 1> occupied_{};
   std::map<char*, Block*> unbacked_;
+  std::map<char*, size_t> slabs_;
   std::deque<Block> storage_;
   std::vector<Block*> spare_;
 };

@@ -39,8 +39,7 @@ std::string Pool::describe() {
     holder.bytes += block.bytes;
     ++holder.buffers;
   };
-  small_.each(look);
-  large_.each(look);
+  each_block(look);
   std::vector<std::pair<std::string, Holder>> sorted(holders.begin(), holders.end());
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
 

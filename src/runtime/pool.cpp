@@ -19,6 +19,7 @@ constexpr size_t kSmallRange = size_t{64} << 30;  // addresses for blocks of kSm
 constexpr size_t kLargeRange = size_t{1} << 40;   // and for larger ones
 constexpr int kHostWaits = 3;                     // rounds of waiting for queued work before an allocation fails
 constexpr size_t kIdleShare = 256;                // with more than 1/256 of the memory in idle pages, they are moved rather than more memory taken
+constexpr int kBorrows = 3;                       // slabs that an allocation borrows, should other threads take them before it
 constexpr auto kGatherTime = std::chrono::microseconds(200);
 
 constexpr uint64_t kNever = ~uint64_t{0};
@@ -44,9 +45,10 @@ Pool::Pool(Backend& backend, Device& device, Hooks hooks)
       watched_(backend.wants_accesses() || race_checker.load() != nullptr),
       small_(backend, device, *this, kGranule, kSmallRange),
       large_(backend, device, *this, kLargeGranule, kLargeRange),
-      apart_(backend) {}
+      apart_(backend),
+      symmetric_heap_(backend) {}
 
-Pool::~Pool() = default;
+Pool::~Pool() { return_slabs(); }
 
 Lane& Pool::open_lane(Axis& axis, Queue* queue) {
   std::lock_guard guard(ordering_lock());
@@ -74,7 +76,9 @@ BufferPtr Pool::allocate(Lane& lane, size_t bytes, AllocFlags flags, size_t padd
     set_deterministic();
   unsigned size_class = bytes <= kLargestBytes - padding ? class_for(bytes + padding) : kSizeClasses;
   Block* block = nullptr;
-  if (size_class < kSizeClasses && limit_.load(std::memory_order_relaxed) == 0) [[likely]] {
+  if (flags.symmetric) [[unlikely]] {
+    block = allocate_symmetric(lane, bytes, padding, flags);
+  } else if (size_class < kSizeClasses && limit_.load(std::memory_order_relaxed) == 0) [[likely]] {
     block = lane.take(size_class, !deterministic_.load(std::memory_order_relaxed));
   }
   if (block == nullptr) [[unlikely]]
@@ -117,17 +121,23 @@ BufferPtr Pool::allocate_apart(Lane& lane, size_t bytes) {
 Block* Pool::allocate_slow(Lane& lane, unsigned size_class, size_t bytes, AllocFlags flags) {
   std::string message;
   bool relieved = size_class >= kSizeClasses;  // by what others gave back: asked for once
+  int borrows = lender_ && !flags.no_growth ? kBorrows : 0;
   for (int round = 0;; ++round) {
     Frontier wait_for;
+    bool borrow = false;
     {
       std::lock_guard guard(ordering_lock());
       if (size_class < kSizeClasses) {
-        if (Block* block = search(lane, size_class, flags)) return block;
-        if (!flags.no_hidden_wait && round < kHostWaits && backend_.running_here() == nullptr && fits(class_bytes(size_class))) {
+        // A slab more comes before waiting, as fresh memory does.
+        AllocFlags now = flags;
+        now.no_hidden_wait = flags.no_hidden_wait || borrows > 0;
+        if (Block* block = search(lane, size_class, now)) return block;
+        borrow = borrows > 0 && fits(class_bytes(size_class));
+        if (!borrow && !flags.no_hidden_wait && round < kHostWaits && backend_.running_here() == nullptr && fits(class_bytes(size_class))) {
           wait_for = worth_waiting_for(round == 0 ? class_bytes(size_class) : kLargestBytes);
         }
       }
-      if (wait_for.empty() && (relieved || flags.no_growth)) {
+      if (!borrow && wait_for.empty() && (relieved || flags.no_growth)) {
         ++counts_.failures;
         message = out_of_memory(lane, bytes, flags);
         if (History* recording = history.load()) recording->out_of_memory(bytes, lane.axis().name);
@@ -135,8 +145,14 @@ Block* Pool::allocate_slow(Lane& lane, unsigned size_class, size_t bytes, AllocF
       }
       if (!wait_for.empty()) ++counts_.host_waits;
     }
+    if (borrow) {
+      borrows = borrow_slab(class_bytes(size_class)) ? borrows - 1 : 0;
+      --round;
+      continue;
+    }
     if (wait_for.empty()) {
       relieved = true;
+      if (return_slabs() > 0) borrows = 1;
       ask_for_relief(bytes);
     }
     for (const Point& point : wait_for) point.axis->wait(point.epoch);
@@ -162,9 +178,10 @@ Block* Pool::search(Lane& lane, unsigned size_class, AllocFlags flags) {
     return true;
   };
   Block* block = take_free(lane, bytes, usable);
-  if (block == nullptr && !flags.no_growth) block = grow(lane, bytes, usable);
+  const bool may_grow = !flags.no_growth && !lender_;
+  if (block == nullptr && may_grow) block = grow(lane, bytes, usable);
   if (block == nullptr && !flags.no_hidden_wait) block = take_ahead(lane, bytes);
-  if (block == nullptr && !flags.no_growth) {
+  if (block == nullptr && may_grow) {
     // Give back what nothing uses; then the limit is only that of the live bytes, since pages and fragments may stand over.
     ++counts_.trims;
     ++counts_.system_calls;
@@ -225,16 +242,21 @@ Block* Pool::take_ahead(Lane& lane, size_t bytes) {
   });
   if (best == nullptr || lane.queue() == nullptr) return nullptr;
   Block* block = heap_for(bytes).take(bytes, [&](const Block& candidate) { return &candidate == best; });
+  wait_on_stream(lane, block->death(), holds(Rule::HiddenWait));
+  return block;
+}
+
+// Makes the lane's stream wait for `points`.
+void Pool::wait_on_stream(Lane& lane, const Frontier& points, bool in_force) {
   Task task;
-  if (holds(Rule::HiddenWait)) {
-    for (const Point& point : block->death()) lane.axis().add_wait(point, task.waits);
+  if (in_force) {
+    for (const Point& point : points) lane.axis().add_wait(point, task.waits);
   }
   task.label = "wait for memory";
   task.epoch = lane.axis().next_epoch();
   note_task(lane.axis(), task, std::source_location::current());
   lane.queue()->push(std::move(task));
   ++counts_.hidden_waits;
-  return block;
 }
 
 // The points whose completion makes at least 1.1 times `bytes` of freed memory complete, those nearest to completion first.
@@ -291,6 +313,8 @@ void Pool::recycle(Block* block) {
   if (History* recording = history.load(std::memory_order_relaxed)) [[unlikely]]
     recording->freed(*block, block->death());
   if (block->state() == BlockState::Wrapped) return block->pool->release(block);
+  if (block->symmetric) [[unlikely]]
+    return block->pool->free_symmetric(block);
   apply_foreign_rule(*block);
   Pool& pool = *block->pool;
   if (pool.hooks_.freed || pool.hooks_.quarantine != 0) [[unlikely]]
@@ -366,13 +390,16 @@ MemoryInfo Pool::measure() {
   auto add = [&](Block& block) {
     if (block.state() == BlockState::Free) (block.is_complete() ? info.cached : info.pending) += block.bytes;
   };
-  small_.each(add);
-  large_.each(add);
+  each_block(add);
+  drain_symmetric();
+  const size_t symmetric_pending = symmetric_heap_.pending();
+  info.pending += symmetric_pending;
+  info.cached += symmetric_heap_.committed() - symmetric_heap_.live() - symmetric_pending;
   info.adopted = static_cast<size_t>(std::max<int64_t>(0, adopted_.load()));
   info.live = static_cast<size_t>(std::max<int64_t>(0, live_.now.load() - static_cast<int64_t>(quarantined + info.adopted)));
   info.pending += quarantined;
   info.peak_live = static_cast<size_t>(std::max<int64_t>(0, live_.peak.load()));
-  info.reserved = small_.committed() + large_.committed();
+  info.reserved = small_.committed() + large_.committed() + symmetric_heap_.committed();
   info.limit = limit_.load();
   return info;
 }
@@ -395,8 +422,9 @@ std::vector<MemoryBlock> Pool::blocks() {
     entry.label = recording ? recording->name_of(entry.address) : "";
     if (entry.label.empty()) entry.label = block.label();
   };
-  small_.each(add);
-  large_.each(add);
+  drain_symmetric();
+  each_block(add);
+  std::sort(all.begin(), all.end(), [](const MemoryBlock& a, const MemoryBlock& b) { return a.address < b.address; });
   return all;
 }
 
@@ -433,11 +461,16 @@ void Pool::set_limit(size_t bytes) {
 }
 
 size_t Pool::trim() {
-  std::lock_guard guard(ordering_lock());
-  backend_.poll();
-  flush_all();
-  ++counts_.system_calls;
-  return small_.trim() + large_.trim();
+  {
+    std::lock_guard guard(ordering_lock());
+    backend_.poll();
+    flush_all();
+    ++counts_.system_calls;
+    drain_symmetric();
+    const size_t given = symmetric_heap_.trim();
+    if (!lender_) return given + small_.trim() + large_.trim();
+  }
+  return return_slabs();
 }
 
 void Pool::set_relief(std::function<bool(size_t)> relief) {

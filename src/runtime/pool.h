@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "runtime/guarded_memory.h"
 #include "runtime/heap.h"
 #include "runtime/lane.h"
+#include "runtime/slab_lender.h"
+#include "runtime/symmetric_heap.h"
 
 namespace thalweg::runtime {
 
@@ -38,6 +41,8 @@ class Pool {
   // what the host waits for. Throws Error(OutOfMemory).
   // `padding`: so many bytes more behind the buffer.
   BufferPtr allocate(Lane& lane, size_t bytes, AllocFlags flags, size_t padding = 0);
+  // The range of symmetric addresses (AllocFlags::symmetric); null before the first such allocation.
+  char* symmetric_base();
   // The same on pages of the buffer's own, which lose their memory when nothing uses it any more. No stream has used it before.
   BufferPtr allocate_apart(Lane& lane, size_t bytes);
   BufferPtr wrap(void* data, size_t bytes, std::function<void()> release, ReleaseOn where);
@@ -53,6 +58,8 @@ class Pool {
   // Called without any lock when an allocation would fail: true when it is worth another try. Null: nobody to ask.
   void set_relief(std::function<bool(size_t bytes)> relief);
   size_t trim();
+  // From now on memory comes in slabs from `lender` alone. Before the first allocation.
+  void set_lender(SlabLender lender);
   // Who holds what, as text: totals, then the labels with most bytes.
   std::string report();
   // From now on completion decides nothing about addresses.
@@ -64,11 +71,24 @@ class Pool {
  private:
   bool ask_for_relief(size_t bytes);
   Block* allocate_slow(Lane& lane, unsigned size_class, size_t bytes, AllocFlags flags);
+  Block* allocate_symmetric(Lane& lane, size_t bytes, size_t padding, AllocFlags flags);
+  Block* take_symmetric(Lane& lane, size_t bytes, AllocFlags flags);
+  void drain_symmetric();
+  void free_symmetric(Block* block);
+  bool borrow_slab(size_t bytes);
+  size_t return_slabs();
   Block* search(Lane& lane, unsigned size_class, AllocFlags flags);
   Block* take_free(Lane& lane, size_t bytes, const Heap::Usable& usable);
   Block* grow(Lane& lane, size_t bytes, const Heap::Usable& usable);
   void move_idle_pages(size_t bytes);
   Block* take_ahead(Lane& lane, size_t bytes);
+  void wait_on_stream(Lane& lane, const Frontier& points, bool in_force);
+  template <class Visit>
+  void each_block(Visit visit) const {
+    small_.each(visit);
+    large_.each(visit);
+    for (const auto& [base, block] : symmetric_) visit(*block);
+  }
   Frontier worth_waiting_for(size_t bytes);
   void flush(Lane& lane);
   void flush_all();
@@ -102,6 +122,11 @@ class Pool {
   MemoryCounts counts_;  // but for what the lanes count; under the ordering lock
   Heap small_, large_;
   ApartPages apart_;
+  SymmetricHeap symmetric_heap_;
+  std::map<char*, std::unique_ptr<Block>> symmetric_;  // its live blocks; under the ordering lock
+  SpinLock symmetric_freed_lock_;
+  std::vector<Block*> symmetric_freed_;  // not yet back in the heap, in the order of their frees
+  std::unique_ptr<SlabLender> lender_;   // of guest mode
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<Lane*> closed_lanes_;
 };

@@ -85,6 +85,12 @@ class PooledDevice final : public Device {
   // When memory has run out and all of ours has been tried, `relief` is called without any lock: true when others have given memory back.
   void set_memory_relief(std::function<bool(size_t bytes)> relief) { pool_->set_relief(std::move(relief)); }
 
+  // Guest mode: from now on memory comes in slabs from another allocator of the process, and goes back there with trim() and before an allocation would fail.
+  // Before the first allocation.
+  void set_lender(SlabLender lender) { pool_->set_lender(std::move(lender)); }
+  // Where symmetric addresses count from (AllocFlags::symmetric); null before the first such allocation.
+  char* symmetric_base() { return pool_->symmetric_base(); }
+
   Backend& backend() { return *backend_; }
   Pool& pool() { return *pool_; }
   // How many submissions of a stream may be under way before the next one waits for half of them.

@@ -18,6 +18,9 @@ struct AllocFlags {
   bool no_hidden_wait = false;  // never make the stream, or the host, wait for another stream to get memory
   bool no_growth = false;       // only memory that is already reserved
   bool deterministic = false;   // same addresses whatever the timing
+  // In a range of its own, at the offset that follows from the device's symmetric allocations and frees so far and from nothing else: ranks that make the same
+  // ones have the same offsets, as communication windows want. The stream waits for whoever used the memory before; with no_hidden_wait, Error(OutOfMemory).
+  bool symmetric = false;
 };
 
 // What a submission runs. On CPU and sim streams it is called later, on a thread of the stream, in order; on CUDA at once, on the

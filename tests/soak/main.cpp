@@ -21,10 +21,11 @@ struct Arguments {
 
 [[noreturn]] void usage(const std::string& complaint) {
   std::fprintf(complaint.empty() ? stdout : stderr,
-               "%s%susage: soak [--programs N] [--rule frontier|bfc|pytorch|rmm] [--scheduler NAME|all|exhaustive] [--seed S] [--small] [--check]\n"
+               "%s%susage: soak [--programs N] [--rule frontier|bfc|pytorch|rmm] [--scheduler NAME|all|threads|exhaustive] [--seed S] [--small] [--check]\n"
                "            [--verbose] [--program SEED [--replay SCHEDULE]]\n"
                "  Runs N random programs of several streams on a simulated device; a program counts as corrupt when any of its schedules corrupts it.\n"
                "  --scheduler  fifo, round-robin, newest-first, occupant-first, random, pct, starve; all: these, the random ones three times;\n"
+               "               threads: each stream is a thread, which pauses at random;\n"
                "               exhaustive: every schedule (up to 20,000) of programs that --small makes small\n"
                "  --check      runs the race checker as well and counts the programs that it flags\n"
                "  --verbose    prints each corrupt program with its schedule; --program and --replay run that again\n",
@@ -90,6 +91,8 @@ class Soak {
       once(program, *scheduler, "replay");
     } else if (arguments_.scheduler == "exhaustive") {
       exhaust(program);
+    } else if (arguments_.scheduler == "threads") {
+      note(program, run_on_threads(program, program.seed + 1, arguments_.check), "threads");
     } else {
       for (const char* name : runtime::sim::scheduler_names()) {
         if (arguments_.scheduler != "all" && arguments_.scheduler != name) continue;
@@ -105,7 +108,9 @@ class Soak {
 
  private:
   void once(const Program& program, runtime::sim::Scheduler& scheduler, const char* name) {
-    Outcome outcome = run_program(program, scheduler, arguments_.check);
+    note(program, run_program(program, scheduler, arguments_.check), name);
+  }
+  void note(const Program& program, const Outcome& outcome, const char* name) {
     ++verdict_.schedules;
     verdict_.flagged = verdict_.flagged || outcome.races > 0;
     if (arguments_.verbose && outcome.races > 0) std::printf("%s\n", outcome.race.c_str());
@@ -129,7 +134,8 @@ class Soak {
 
 int soak(const Arguments& arguments) {
   use_rule(arguments.rule);
-  if (arguments.scheduler != "all" && arguments.scheduler != "exhaustive") runtime::sim::make_scheduler(arguments.scheduler, 0);
+  if (arguments.scheduler != "all" && arguments.scheduler != "exhaustive" && arguments.scheduler != "threads")
+    runtime::sim::make_scheduler(arguments.scheduler, 0);
   Size size;
   if (arguments.small) size = {3, 12, 4};
   bool pressure = arguments.rule == "frontier";

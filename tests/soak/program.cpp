@@ -1,6 +1,7 @@
 // Making, running and printing random programs.
 #include "tests/soak/program.h"
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -37,6 +38,7 @@ class Maker {
       program_.modes.poison = below(8) == 0;
       program_.modes.quarantine = below(8) == 0 ? below(4) : 0;
       program_.modes.delay = below(8) == 0 ? seed + 1 : 0;
+      program_.symmetric = below(4) == 0;
     }
   }
 
@@ -79,12 +81,16 @@ class Maker {
     if (buffer < 0) return;
     known_[buffer] = {true, false};
     static constexpr uint16_t kSizes[] = {256, 256, 256, 512, 1024};
-    program_.steps.push_back({Step::Allocate, any_stream(), static_cast<uint8_t>(buffer), kSizes[below(5)], false, {}});
+    Step step{Step::Allocate, any_stream(), static_cast<uint8_t>(buffer)};
+    step.bytes = kSizes[below(5)];
+    step.symmetric = program_.symmetric && below(2) == 0;
+    program_.steps.push_back(std::move(step));
   }
   void kernel() {
     int output = pick([](const Known& known) { return known.live; });
     if (output < 0) return;
-    Step step{Step::Kernel, any_stream(), static_cast<uint8_t>(output), 0, known_[output].written && below(3) == 0, {}};
+    Step step{Step::Kernel, any_stream(), static_cast<uint8_t>(output)};
+    step.reads_output = known_[output].written && below(3) == 0;
     for (unsigned i = below(3); i > 0; --i) {
       int input = pick([](const Known& known) { return known.live && known.written; });
       if (input >= 0 && input != output) step.inputs.push_back(static_cast<uint8_t>(input));
@@ -96,16 +102,16 @@ class Maker {
     int buffer = pick([](const Known& known) { return known.live; });
     if (buffer < 0) return;
     known_[buffer] = {};
-    program_.steps.push_back({Step::Free, 0, static_cast<uint8_t>(buffer), 0, false, {}});
+    program_.steps.push_back({Step::Free, 0, static_cast<uint8_t>(buffer)});
   }
   void host(Step::Kind kind) {
     int buffer = pick([&](const Known& known) { return known.live && (known.written || kind == Step::HostWrite); });
     if (buffer < 0) return;
     known_[buffer].written = true;
-    program_.steps.push_back({kind, 0, static_cast<uint8_t>(buffer), 0, false, {}});
+    program_.steps.push_back({kind, 0, static_cast<uint8_t>(buffer)});
   }
   void end_stream() {
-    if (program_.streams > 2) program_.steps.push_back({Step::EndStream, static_cast<uint8_t>(2 + below(program_.streams - 2)), 0, 0, false, {}});
+    if (program_.streams > 2) program_.steps.push_back({Step::EndStream, static_cast<uint8_t>(2 + below(program_.streams - 2))});
   }
 
   std::mt19937_64 random_;
@@ -117,11 +123,17 @@ class Maker {
 // Runs one program.
 class Run {
  public:
-  Run(const Program& program, runtime::sim::Scheduler& scheduler)
+  // `scheduler` null: on threads by the seed `threads`.
+  Run(const Program& program, runtime::sim::Scheduler* scheduler, uint64_t threads)
       : program_(program),
-        sim_({.page_bytes = 256, .range_bytes = size_t{64} << 20, .memory_bytes = program.memory_bytes, .scheduler = &scheduler, .modes = program.modes}),
         buffers_(256),
-        tags_(256) {
+        tags_(256),
+        sim_({.page_bytes = 256,
+              .range_bytes = size_t{64} << 20,
+              .memory_bytes = program.memory_bytes,
+              .scheduler = scheduler,
+              .threads = threads,
+              .modes = program.modes}) {
     sim_.device().set_memory_limit(program.limit);
     for (int i = 0; i < program.streams; ++i) made_.push_back(i < 2 ? nullptr : sim_.device().make_stream("stream " + std::to_string(i)));
   }
@@ -130,11 +142,12 @@ class Run {
     for (const Step& step : program_.steps) {
       sim_.host_step(step.kind != Step::Kernel && step.kind != Step::Free);
       take(step);
-      if (outcome_.corrupt) break;
+      if (is_corrupt_) break;
     }
     for (BufferPtr& buffer : buffers_) buffer.reset();
     sim_.host_step(false);
     sim_.run_all();
+    outcome_.corrupt = is_corrupt_;
     outcome_.schedule = sim_.schedule();
     return std::move(outcome_);
   }
@@ -164,7 +177,7 @@ class Run {
   }
   void allocate(const Step& step) {
     try {
-      buffers_[step.buffer] = stream(step.stream).allocate(step.bytes, {.deterministic = program_.deterministic});
+      buffers_[step.buffer] = stream(step.stream).allocate(step.bytes, {.deterministic = program_.deterministic, .symmetric = step.symmetric});
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::OutOfMemory) throw;
       buffers_[step.buffer].reset();  // later steps leave it out
@@ -232,33 +245,42 @@ class Run {
     }
   }
   void fault(const char* what) {
-    if (!outcome_.corrupt) outcome_.what = what;
-    outcome_.corrupt = true;
+    if (!is_corrupt_.exchange(true)) outcome_.what = what;
   }
 
   const Program& program_;
-  runtime::sim::SimDevice sim_;
-  std::vector<std::unique_ptr<Stream>> made_;
   std::vector<BufferPtr> buffers_;
   std::vector<uint64_t> tags_;  // last written, 0: nothing yet
   uint64_t next_tag_ = 0;
   Outcome outcome_;
+  std::atomic<bool> is_corrupt_{false};
+  // Last: their threads use the rest to their end.
+  runtime::sim::SimDevice sim_;
+  std::vector<std::unique_ptr<Stream>> made_;
 };
 
 }  // namespace
 
 Program make_program(uint64_t seed, const Size& size, bool pressure) { return Maker(seed, size, pressure).make(); }
 
-Outcome run_program(const Program& program, runtime::sim::Scheduler& scheduler, bool check) {
-  if (!check) return Run(program, scheduler).run();
+namespace {
+
+Outcome run_with(const Program& program, runtime::sim::Scheduler* scheduler, uint64_t threads, bool check) {
+  if (!check) return Run(program, scheduler, threads).run();
   runtime::RaceChecker checker;
   runtime::check_races(&checker);
-  Outcome outcome = Run(program, scheduler).run();
+  Outcome outcome = Run(program, scheduler, threads).run();
   runtime::check_races(nullptr);
   outcome.races = checker.count();
   if (auto races = checker.races(); !races.empty()) outcome.race = races.front().text();
   return outcome;
 }
+
+}  // namespace
+
+Outcome run_program(const Program& program, runtime::sim::Scheduler& scheduler, bool check) { return run_with(program, &scheduler, 0, check); }
+
+Outcome run_on_threads(const Program& program, uint64_t seed, bool check) { return run_with(program, nullptr, seed, check); }
 
 std::string Program::text() const {
   std::ostringstream text;
@@ -268,7 +290,7 @@ std::string Program::text() const {
     text << "\n  ";
     switch (step.kind) {
       case Step::Allocate:
-        text << "b" << +step.buffer << " = allocate " << step.bytes << " on " << +step.stream;
+        text << "b" << +step.buffer << " = allocate " << step.bytes << (step.symmetric ? " symmetrically" : "") << " on " << +step.stream;
         break;
       case Step::Kernel:
         text << "kernel on " << +step.stream << " writes b" << +step.buffer << (step.reads_output ? " (read first)" : "");

@@ -14,10 +14,11 @@ namespace thalweg::soak {
 struct Step {
   enum Kind : uint8_t { Allocate, Kernel, Free, HostRead, HostWrite, EndStream } kind = Allocate;
   uint8_t stream = 0;
-  uint8_t buffer = 0;           // allocated, freed, read or written; the kernel's output
-  uint16_t bytes = 0;           // of an allocation
-  bool reads_output = false;    // the kernel checks its output's old value before it writes
-  std::vector<uint8_t> inputs;  // that the kernel reads
+  uint8_t buffer = 0;                // allocated, freed, read or written; the kernel's output
+  uint16_t bytes = 0;                // of an allocation
+  bool symmetric = false;            // of an allocation: at a symmetric address
+  bool reads_output = false;         // the kernel checks its output's old value before it writes
+  std::vector<uint8_t> inputs = {};  // that the kernel reads
 };
 
 // A host program and the memory it has.
@@ -27,6 +28,7 @@ struct Program {
   size_t memory_bytes = 0;  // of the device
   size_t limit = 0;         // of the pool, 0: none
   bool deterministic = false;
+  bool symmetric = false;  // half of the allocations are
   runtime::DebugModes modes;
   std::vector<Step> steps;
   std::string text() const;
@@ -52,6 +54,8 @@ struct Outcome {
 
 // Runs the program with a scheduler on a fresh simulated device. `check`: with the race checker in force.
 Outcome run_program(const Program& program, runtime::sim::Scheduler& scheduler, bool check);
+// The same on threads, which pause at random by `seed` (not 0).
+Outcome run_on_threads(const Program& program, uint64_t seed, bool check);
 
 // The rule that decides when freed memory may be reused: "frontier" (ours), or a test double of what other allocators do:
 // "bfc" (at once, on any stream), "pytorch" (at once on the stream that allocated it, never elsewhere), "rmm" (at once on the stream that allocated it,

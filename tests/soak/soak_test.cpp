@@ -138,6 +138,18 @@ TEST(SoakTest, RandomProgramsAreNeverCorruptUnderTheFrontierRule) {
   }
 }
 
+TEST(SoakTest, RandomProgramsAreNeverCorruptOnThreads) {
+  const char* given = std::getenv("THALWEG_SEED");
+  uint64_t seed = given ? std::strtoull(given, nullptr, 10) : 70'000;
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  for (uint64_t i = 0; i < 400; ++i) {
+    Program program = make_program(seed + i, {}, true);
+    Outcome outcome = run_on_threads(program, i + 1, i % 2 == 0);
+    ASSERT_FALSE(outcome.corrupt) << outcome.what << " on threads\n" << program.text();
+    ASSERT_EQ(outcome.races, 0u) << outcome.race << "\non threads\n" << program.text();
+  }
+}
+
 // Whatever exhaustive search can corrupt, the checker flags from the first schedule that it sees.
 TEST(SoakTest, TheCheckerFlagsWhatExhaustiveSearchCorrupts) {
   for (const char* rule : {"bfc", "pytorch", "rmm"}) {

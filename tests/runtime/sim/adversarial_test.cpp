@@ -1,10 +1,9 @@
 // Cases that have broken allocators, by number, on the simulated device under every scheduler.
 //
-// Elsewhere: 18, 22, 23, 60 (need threads) with the CPU device; 40 to 51, 53 to 57 with DLPack, in C++ and in Python; 74 to 77 with the soak and the
-// mutation suite, whose build can break the rules; 19, 32, 37, 63 (second half), 70 to 73 with the CUDA device, whose driver has default streams, streams
-// of others, captures and pages. Nowhere, with the reason: 12, 13 (there are no events to misuse: waits are derived and name epochs), 20 (streams have no
-// priorities), 35 (memory is not shared between processes), 36 (no memory is taken from PyTorch's pools), 39 (there is no managed memory), 68 (collectives
-// have no memory at symmetric addresses).
+// Elsewhere: 18, 22, 23, 60 (need threads of the host) with the CPU device; 40 to 51, 53 to 57 with DLPack, in C++ and in Python; 74 to 77 with the soak and
+// the mutation suite, whose build can break the rules; 19, 32, 35, 37, 63 (second half), 70 to 73 with the CUDA device, whose driver has default streams,
+// streams of others, captures and pages: over the pretended driver, and on a GPU. Where a case names what Thalweg does not have (events that users record,
+// priorities, managed memory), the test shows what stands in its place.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -224,6 +223,38 @@ TEST(AdversarialTest, Case11bAStaleWaitDoesNotHideAReuse) {
   });
 }
 
+// There are no events to wait for too early: a wait names a point, and one that no work has reached yet cannot be named.
+TEST(AdversarialTest, Case12NothingWaitsForAStreamThatHasDoneNothing) {
+  under_all([](World& w) {
+    auto idle = w.stream("idle");
+    BufferPtr never_written = w.allocate(*idle), out = w.allocate(w.compute());
+    Submission(w.compute()).read(never_written).write(out).run([](void*) {});
+    w.stamp(w.compute(), out, 1);
+    w.host_expect(out, 1);
+    never_written->wait_written();
+    never_written->wait_unused();
+    w.stamp(*idle, never_written, 2);  // after the read
+    w.expect(w.copy(), never_written, 2);
+  });
+}
+
+TEST(AdversarialTest, Case13AWaitReachesAcrossDevices) {
+  World first({}), second({.ordinal = 1});
+  BufferPtr made = first.allocate(first.compute()), copied = second.allocate(second.compute());
+  first.stamp(first.compute(), made, 1);
+  Submission(second.compute()).read(made).write(copied).run([from = made->data(), to = copied->data()](void*) { std::memcpy(to, from, 256); });
+  second.sim().run_all();
+  EXPECT_EQ(second.sim().tasks_run(), 0u) << "did not wait for the other device";
+  EXPECT_FALSE(copied->is_written());
+  first.stamp(first.compute(), made, 2);  // waits for the other device's read
+  first.sim().run_all();
+  EXPECT_EQ(first.sim().tasks_run(), 1u);
+  second.sim().run_all();
+  second.host_expect(copied, 1);
+  first.host_expect(made, 2);
+  EXPECT_EQ(first.fault() + second.fault(), "");
+}
+
 TEST(AdversarialTest, Case14ALongStreamDoesNotBlockTheOthersMemory) {
   World w({.page_bytes = 4096, .memory_bytes = 16384});
   auto slow = w.stream("slow");
@@ -287,6 +318,26 @@ TEST(AdversarialTest, Case17AStreamInTheSlotOfAnother) {
     w.expect(w.compute(), fresh, 3);
     w.host_expect(other, 4);
   });
+}
+
+// The stream that everybody needs runs only when nothing else can: those who wait for its memory, on the device or on the host, get it all the same.
+TEST(AdversarialTest, Case20TheStreamThatIsNeededIsTheLastToRun) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    auto scheduler = make_scheduler("starve", seed);
+    World w({.page_bytes = 4096, .range_bytes = 1 << 20, .memory_bytes = 8192, .scheduler = scheduler.get()});
+    auto third = w.stream("third"), fourth = w.stream("fourth");
+    Stream* streams[] = {&w.compute(), &w.copy(), third.get(), fourth.get()};
+    std::vector<BufferPtr> results;
+    for (uint64_t i = 0; i < 40; ++i) {
+      BufferPtr scratch = w.allocate(*streams[i % 4], 4096);
+      w.stamp(*streams[i % 4], scratch, i + 1);
+      w.expect(*streams[(i + 1) % 4], scratch, i + 1);
+      if (i % 8 == 0) w.host_expect(scratch, i + 1);
+    }
+    w.finish();
+    EXPECT_EQ(w.fault(), "") << "seed " << seed;
+    EXPECT_EQ(w.device().memory_counts().failures, 0u);
+  }
 }
 
 TEST(AdversarialTest, Case21FreedInsideWork) {
@@ -500,6 +551,143 @@ TEST(AdversarialTest, CaseHostReadsAndWritesWait) {
     w.stamp(w.copy(), a, 4);
     w.host_expect(a, 4);
   });
+}
+
+// There is no managed memory; this is the host's other way to memory that work has used.
+TEST(AdversarialTest, Case39TheHostWritesIntoARecycledBlock) {
+  under_all([](World& w) {
+    BufferPtr used = w.allocate(w.copy());
+    w.stamp(w.copy(), used, 1);
+    w.expect(w.compute(), used, 1);
+    w.free(used);
+    w.sim().host_step(true);
+    BufferPtr host = w.copy().allocate_for_host(256);
+    w.host_stamp(host, 2);
+    w.expect(w.compute(), host, 2);
+    w.free(host);
+    BufferPtr next = w.allocate(w.copy());
+    w.host_stamp(next, 3);
+    w.host_expect(next, 3);
+  });
+}
+
+// Guest mode: another allocator lends its memory in slabs, and must get back only what no work uses any more.
+struct Lender {
+  explicit Lender(World& world) : world(world) {
+    SlabLender functions;
+    functions.slab_bytes = 8192;
+    functions.take = [this](size_t bytes) -> Slab {
+      EXPECT_TRUE(ordering_lock().try_lock()) << "called under our lock";
+      ordering_lock().unlock();
+      size_t reserved = bytes;
+      if (lent + bytes > most) return {};
+      char* base = this->world.sim().device().backend().reserve(reserved);
+      if (!this->world.sim().device().backend().commit(base, bytes)) return {};
+      lent += bytes;
+      slabs[base] = bytes;
+      return {base, bytes, std::exchange(after, {})};
+    };
+    functions.give = [this](char* base) {
+      EXPECT_TRUE(ordering_lock().try_lock()) << "called under our lock";
+      ordering_lock().unlock();
+      this->world.sim().device().backend().decommit(base, slabs.at(base));  // whoever still uses it faults
+      lent -= slabs.at(base);
+      slabs.erase(base);
+    };
+    world.sim().device().set_lender(functions);
+  }
+  World& world;
+  size_t lent = 0, most = ~size_t{0};
+  Frontier after;
+  std::map<char*, size_t> slabs;
+};
+
+TEST(AdversarialTest, Case36SlabsGoBackToTheirOwnerWhenNothingUsesThem) {
+  under_all(
+      [](World& w) {
+        Lender lender(w);
+        BufferPtr a = w.allocate(w.compute(), 4096), b = w.allocate(w.compute(), 4096);
+        w.stamp(w.compute(), a, 1);
+        w.expect(w.copy(), a, 1);
+        w.free(a);
+        w.sim().host_step(true);
+        EXPECT_EQ(w.device().trim(), 0u);  // b is in it
+        w.stamp(w.compute(), b, 2);
+        w.expect(w.copy(), b, 2);
+        w.free(b);
+        w.sim().host_step(true);
+        const size_t before = lender.lent, given = w.device().trim();
+        EXPECT_EQ(before - lender.lent, given);
+        BufferPtr c = w.allocate(w.copy(), 8192);
+        w.stamp(w.copy(), c, 3);
+        w.host_expect(c, 3);
+        MemoryInfo info = w.device().memory();
+        EXPECT_EQ(info.reserved, lender.lent);
+        EXPECT_EQ(info.live + info.pending + info.cached, info.reserved);
+        w.free(c);
+        w.finish();
+        w.device().trim();
+        EXPECT_EQ(lender.lent, 0u);
+      },
+      {.page_bytes = 4096});
+}
+
+// What the owner had queued on the memory before it lent it comes before our first use.
+TEST(AdversarialTest, Case36bASlabThatItsOwnersWorkStillUses) {
+  under_all(
+      [](World& w) {
+        auto owner = w.stream("owner");
+        Lender lender(w);
+        char* slab = nullptr;
+        {
+          // The owner's work on what it is about to lend.
+          size_t bytes = 8192;
+          slab = w.sim().device().backend().reserve(bytes);
+          ASSERT_TRUE(w.sim().device().backend().commit(slab, 8192));
+          auto work = [slab](void*) {
+            for (int i = 0; i < 1024; ++i) reinterpret_cast<uint64_t*>(slab)[i] = 77;
+          };
+          Submission(*owner).label("of the owner").run(work);
+        }
+        SlabLender once;
+        once.slab_bytes = 8192;
+        once.take = [&, lent = false](size_t) mutable -> Slab {
+          if (std::exchange(lent, true)) return {};
+          Frontier after;
+          after.add({&owner->axis(), owner->axis().submitted.load()});
+          return {slab, 8192, std::move(after)};
+        };
+        once.give = [](char*) {};
+        w.sim().device().set_lender(once);
+        BufferPtr a = w.allocate(w.compute(), 4096), b = w.allocate(w.copy(), 4096);
+        w.stamp(w.compute(), a, 1);
+        w.stamp(w.copy(), b, 2);
+        w.host_expect(a, 1);
+        w.host_expect(b, 2);
+      },
+      {.page_bytes = 4096});
+}
+
+TEST(AdversarialTest, Case36cMoreThanTheOwnerLendsIsOutOfMemory) {
+  World w({.page_bytes = 4096});
+  Lender lender(w);
+  lender.most = 16384;
+  BufferPtr a = w.allocate(w.compute(), 4096), b = w.allocate(w.compute(), 12288);
+  w.stamp(w.compute(), a, 1);
+  EXPECT_EQ(kind_of([&] { w.compute().allocate(16384); }), ErrorKind::OutOfMemory);
+  EXPECT_EQ(kind_of([&] { w.compute().allocate(12288, {.no_growth = true}); }), ErrorKind::OutOfMemory);
+  w.host_expect(a, 1);
+  w.free(a);
+  w.free(b);
+  BufferPtr all = w.allocate(w.copy(), 16384);  // only by giving both slabs back, and borrowing them in one piece
+  w.stamp(w.copy(), all, 2);
+  w.host_expect(all, 2);
+  EXPECT_EQ(lender.lent, 16384u);
+  EXPECT_EQ(kind_of([&] { w.sim().device().set_lender({}); }), ErrorKind::Invalid);
+  w.free(all);
+  w.finish();
+  EXPECT_EQ(w.device().trim(), 16384u);
+  EXPECT_EQ(lender.lent, 0u);
 }
 
 // A stream of another device has still to read memory that its own device has freed.
@@ -751,6 +939,93 @@ TEST(AdversarialTest, Case67bHiddenWaitsBetweenCollectivesDeadlock) {
   }
   scarce.run();
   EXPECT_EQ(scarce.done, 0);
+}
+
+// Two ranks make the same symmetric allocations; everything else on them differs: other sizes, other schedules, other moments of completion, frees by other
+// streams. The offsets are the same, and no value is ever wrong.
+TEST(AdversarialTest, Case68SymmetricOffsetsAreEqualAcrossRanks) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    std::vector<std::vector<size_t>> offsets;
+    for (uint64_t rank = 0; rank < 3; ++rank) {
+      auto scheduler = make_scheduler(rank == 0 ? "newest-first" : "random", seed * 10 + rank);
+      Options options{.page_bytes = 4096, .scheduler = rank < 2 ? scheduler.get() : nullptr, .ordinal = static_cast<int>(rank)};
+      if (rank == 2) options.threads = seed;
+      World w(options);
+      auto collective = w.stream("collective");
+      std::mt19937_64 common(seed), own(seed * 100 + rank);
+      std::vector<BufferPtr> windows(6), others(6);
+      std::vector<uint64_t> tags(6);
+      std::vector<size_t>& mine = offsets.emplace_back();
+      for (uint64_t i = 1; i <= 120; ++i) {
+        const size_t index = common() % windows.size();
+        BufferPtr& window = windows[index];
+        const size_t bytes = 256 << common() % 6;
+        Stream& stream = common() % 3 ? *collective : w.compute();
+        if (!window) {
+          window = w.allocate(stream, bytes, {.symmetric = true});
+          mine.push_back(static_cast<size_t>(static_cast<char*>(window->data()) - w.sim().device().symmetric_base()));
+          w.stamp(stream, window, tags[index] = i);
+        } else if (common() % 2) {
+          w.expect(stream, window, tags[index]);
+          w.stamp(w.compute(), window, tags[index] = i);
+        } else {
+          w.expect(w.copy(), window, tags[index]);
+          w.free(window);
+        }
+        // What only this rank does.
+        for (uint64_t k = own() % 4; k > 0; --k) {
+          BufferPtr& other = others[own() % others.size()];
+          if (!other) {
+            other = w.allocate(own() % 2 ? w.copy() : w.compute(), 256 << own() % 6);
+          } else if (own() % 3 == 0) {
+            w.free(other);
+          } else {
+            w.stamp(own() % 2 ? *collective : w.copy(), other, own());
+          }
+        }
+        if (own() % 16 == 0) w.device().trim();
+      }
+      MemoryInfo info = w.device().memory();
+      EXPECT_EQ(info.live + info.pending + info.cached, info.reserved);
+      windows.clear();
+      others.clear();
+      w.finish();
+      EXPECT_EQ(w.fault(), "") << "rank " << rank << ", seed " << seed;
+      EXPECT_EQ(w.device().memory().live, 0u);
+      w.device().trim();
+      EXPECT_EQ(w.device().memory().reserved, 0u);
+    }
+    EXPECT_EQ(offsets[0], offsets[1]) << "seed " << seed;
+    EXPECT_EQ(offsets[0], offsets[2]) << "seed " << seed;
+  }
+}
+
+TEST(AdversarialTest, Case68bMemoryAtASymmetricAddressWaitsForWhoUsedItBefore) {
+  under_all([](World& w) {
+    auto collective = w.stream("collective");
+    BufferPtr window = w.allocate(*collective, 512, {.symmetric = true});
+    void* address = window->data();
+    w.stamp(*collective, window, 1);
+    w.expect(w.compute(), window, 1);
+    w.free(window);
+    BufferPtr half = w.allocate(*collective, 256, {.symmetric = true}), rest = w.allocate(w.copy(), 256, {.symmetric = true});
+    EXPECT_EQ(half->data(), address);
+    w.stamp(*collective, half, 2);
+    w.stamp(w.copy(), rest, 3);
+    w.expect(w.compute(), half, 2);
+    w.expect(w.compute(), rest, 3);
+  });
+  World w({});
+  BufferPtr window = w.allocate(w.copy(), 512, {.symmetric = true});
+  w.stamp(w.compute(), window, 1);
+  w.free(window);
+  const AllocFlags no_waits{.no_hidden_wait = true, .symmetric = true};
+  EXPECT_EQ(kind_of([&] { w.copy().allocate(512, no_waits); }), ErrorKind::OutOfMemory);
+  EXPECT_EQ(kind_of([&] { w.copy().allocate(1 << 20, {.no_growth = true, .symmetric = true}); }), ErrorKind::OutOfMemory);
+  w.sim().run_all();
+  BufferPtr next = w.copy().allocate(512, no_waits);
+  w.stamp(w.copy(), next, 2);
+  w.host_expect(next, 2);
 }
 
 TEST(AdversarialTest, Case69ACommunicatorEndsWithBuffersInFlight) {

@@ -1,4 +1,4 @@
-// A simulated device for scenarios: kernels stamp and check values, and every scheduler gets its turn.
+// A simulated device for scenarios: kernels stamp and check values, and every scheduler gets its turn, threads too.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -76,8 +77,12 @@ class World {
     sim_.host_step(false);
     sim_.run_all();
   }
-  const std::string& fault() const { return fault_; }
+  std::string fault() const {
+    std::lock_guard guard(lock_);
+    return fault_;
+  }
   void set_fault(const std::string& fault) {
+    std::lock_guard guard(lock_);
     if (fault_.empty()) fault_ = fault;
   }
 
@@ -99,16 +104,19 @@ class World {
     }
   }
 
-  SimDevice sim_;
+  // Before the device, whose threads use them to its end.
+  mutable std::mutex lock_;
   std::string fault_;
+  SimDevice sim_;
 };
 
-// Runs a scenario under every scheduler and every schedule (up to 3,000), with the race checker: no wrong value, no race, all memory given back.
+// Runs a scenario under every scheduler, on threads, and in every schedule (up to 3,000), with the race checker: no wrong value, no race, all memory given
+// back.
 inline void under_all(const std::function<void(World&)>& scenario, Options options = {}) {
-  auto once = [&](Scheduler& scheduler, const std::string& name) {
+  auto once = [&](Scheduler* scheduler, const std::string& name) {
     RaceChecker checker;
     check_races(&checker);
-    options.scheduler = &scheduler;
+    options.scheduler = scheduler;
     {
       World world(options);
       scenario(world);
@@ -122,14 +130,19 @@ inline void under_all(const std::function<void(World&)>& scenario, Options optio
   for (const char* name : scheduler_names()) {
     for (uint64_t seed = 1; seed <= 5; ++seed) {
       auto scheduler = make_scheduler(name, seed);
-      once(*scheduler, name);
+      once(scheduler.get(), name);
       if (testing::Test::HasFailure()) return;
     }
   }
+  for (options.threads = 1; options.threads <= 5; ++options.threads) {
+    once(nullptr, "threads");
+    if (testing::Test::HasFailure()) return;
+  }
+  options.threads = 0;
   Explorer explorer;
   int runs = 0;
   do {
-    once(explorer.scheduler(), "the explorer");
+    once(&explorer.scheduler(), "the explorer");
   } while (!testing::Test::HasFailure() && ++runs < 3000 && explorer.next());
 }
 
