@@ -70,8 +70,11 @@ def set_flush_budget(n_ops: int) -> None:
 def resize_storage(tensor: torch.Tensor, bytes: int) -> None:
     """Changes the byte size of the tensor's storage, keeping the common prefix."""
 
+def peek_address(tensor: torch.Tensor) -> int:
+    """Where the tensor's first element lies now, without fixing it there: runs what is pending."""
+
 def data_ptr(tensor: torch.Tensor) -> int:
-    """The host address of the tensor's first element: runs what is pending, waits, and marks the storage exposed (later versions stay at this address)."""
+    """The address (on a GPU: there) of the tensor's first element: runs what is pending, waits, and marks the storage exposed (later versions stay at this address)."""
 
 def device_kind() -> str:
     """What computes: "CPU" or "CUDA". Makes nothing; raises when PJRT_DEVICE wants what there is not."""

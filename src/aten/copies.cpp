@@ -1,10 +1,15 @@
 // Copies between and on devices, and reads of single values.
+#include <mutex>
+#include <vector>
+
 #include "aten/backend_key.h"
+#include "aten/cuda_sharing.h"
 #include "aten/device_storage.h"
 #include "aten/dtypes.h"
 #include "aten/errors.h"
 #include "aten/host_access.h"
 #include "aten/registration.h"
+#include "aten/torch_cuda.h"
 #include "aten/tracer.h"
 #include "lazy/session.h"
 
@@ -25,23 +30,54 @@ bool same_layout(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides();
 }
 
-void upload_whole(const at::Tensor& self, const at::Tensor& host) {
+// Pinned memory that the GPU is reading, kept until then. What lets go of it must not need Python, so it is dropped by the next upload.
+class InFlight {
+ public:
+  static std::shared_ptr<char> keep(const at::Tensor& pinned) {
+    drop_finished();
+    char* bytes = static_cast<char*>(const_cast<void*>(pinned.const_data_ptr()));
+    return {bytes, [storage = pinned.storage()](char*) {
+              std::lock_guard lock(finished().mutex);
+              finished().storages.push_back(storage);
+            }};
+  }
+
+ private:
+  struct Finished {
+    std::mutex mutex;
+    std::vector<c10::Storage> storages;
+  };
+  static Finished& finished() {
+    static auto* instance = new Finished;
+    return *instance;
+  }
+  static void drop_finished() {
+    std::vector<c10::Storage> dropped;
+    std::lock_guard lock(finished().mutex);
+    dropped.swap(finished().storages);
+  }
+};
+
+void upload_whole(const at::Tensor& self, const at::Tensor& host, bool non_blocking) {
   at::Tensor source = host;
   if (!same_layout(self, host) || has_lazy_bits(host) || !host.is_non_overlapping_and_dense()) {
     source = at::empty_strided(self.sizes(), self.strides(), host.options().dtype(self.scalar_type()));
     source.copy_(host);
+    non_blocking = false;
   }
   translated([&] {
+    auto& session = lazy::Session::get();
     const auto view = self.dim() <= lazy::kMaxRank ? view_of(self) : flat_view(require_ir_dtype(self.scalar_type()), self.storage().nbytes());
-    lazy::Session::get().upload(storage_of(self), source.const_data_ptr(), view);
+    if (non_blocking && !session.is_host_memory() && source.is_pinned()) return session.upload_pinned(storage_of(self), InFlight::keep(source), view);
+    session.upload(storage_of(self), source.const_data_ptr(), view);
   });
 }
 
 void copy_on_host(const at::Tensor& self, const at::Tensor& source) {
   HostWindow window("copy on the CPU");
   window.will_write(self);
-  at::Tensor target = window.host(self);
-  target.copy_(is_ours(source) ? window.host(source) : source);
+  at::Tensor target = window.stand_in(self);
+  target.copy_(is_ours(source) ? window.stand_in(source) : source);
   window.collect(self, target);
 }
 
@@ -55,13 +91,21 @@ void copy_on_device(const at::Tensor& self, const at::Tensor& source) {
   if (!plain || !trace_copy(self, source)) copy_on_host(self, source);
 }
 
-void copy_to_device(const at::Tensor& self, const at::Tensor& host) {
+void copy_to_device(const at::Tensor& self, const at::Tensor& host, bool non_blocking) {
   if (covers_storage(self) && !has_lazy_bits(self)) {
-    if (host.sizes() == self.sizes() || host.numel() * 2 >= self.numel() || !is_tracing_enabled()) return upload_whole(self, host.expand(self.sizes()));
+    const bool whole = host.sizes() == self.sizes() || host.numel() * 2 >= self.numel() || !is_tracing_enabled();
+    if (whole) return upload_whole(self, host.expand(self.sizes()), non_blocking);
   }
   if (!is_tracing_enabled() || has_lazy_bits(self) || has_lazy_bits(host)) return copy_on_host(self, host);
   at::Tensor staged = make_tensor(host.sizes(), c10::contiguous_strides(host.sizes()), host.dtype());
-  upload_whole(staged, host);
+  upload_whole(staged, host, non_blocking);
+  copy_on_device(self, staged);
+}
+
+void copy_cuda_to_device(const at::Tensor& self, const at::Tensor& cuda) {
+  if (covers_storage(self) && !has_lazy_bits(self)) return copy_from_cuda(self, cuda);
+  at::Tensor staged = make_tensor(cuda.sizes(), c10::contiguous_strides(cuda.sizes()), cuda.dtype());
+  copy_from_cuda(staged, cuda);
   copy_on_device(self, staged);
 }
 
@@ -74,15 +118,31 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
   at::infer_size(self.sizes(), source.sizes());  // PyTorch's message for sizes that do not match
   const at::Tensor from = source.sizes() == self.sizes() ? source : source.expand(self.sizes());
   if (self.numel() == 0) return self;
-  if (!is_ours(self)) {
-    HostWindow window(kValueRead);
-    self.copy_(window.host(from), non_blocking);
-  } else if (is_ours(source)) {
+  if (is_ours(self) && is_ours(source)) {
     copy_on_device(self, from);
+  } else if (is_ours(self)) {
+    const bool on_gpu = source.is_cuda() && has_torch_cuda();
+    on_gpu ? copy_cuda_to_device(self, from) : copy_to_device(self, source.is_cpu() ? source : source.cpu(), non_blocking);
+  } else if (self.is_cuda() && has_torch_cuda()) {
+    copy_to_cuda(self, from);
   } else {
-    copy_to_device(self, source.is_cpu() ? source : source.cpu());
+    HostWindow window(kValueRead);
+    self.copy_(window.stand_in(from), non_blocking);
   }
   return self;
+}
+
+// Core's copies, but to CUDA without one where that can be.
+at::Tensor to_copy(const at::Tensor& self, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device,
+                   std::optional<bool> pin_memory, bool non_blocking, std::optional<c10::MemoryFormat> format) {
+  const bool to_cuda = device && device->is_cuda() && has_torch_cuda() && (!device->has_index() || *device == cuda_device());
+  const bool as_it_is = dtype.value_or(self.scalar_type()) == self.scalar_type() && c10::layout_or_default(layout) == c10::kStrided && !has_lazy_bits(self) &&
+                        self.is_non_overlapping_and_dense() && (!format || *format == c10::MemoryFormat::Preserve || self.is_contiguous(*format));
+  if (to_cuda && as_it_is) {
+    BelowAutograd guard;
+    if (at::Tensor shared = share_with_cuda(self); shared.defined()) return shared;
+  }
+  return at::native::_to_copy(self, dtype, layout, device, pin_memory, non_blocking, format);
 }
 
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool non_blocking) {
@@ -98,7 +158,7 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& target
 c10::Scalar local_scalar_dense(const at::Tensor& self) {
   BelowAutograd guard;
   HostWindow window(kValueRead);
-  return at::native::_local_scalar_dense_cpu(window.host(self));
+  return at::native::_local_scalar_dense_cpu(window.stand_in(self));
 }
 
 bool equal(const at::Tensor& self, const at::Tensor& other) {
@@ -108,7 +168,7 @@ bool equal(const at::Tensor& self, const at::Tensor& other) {
   if (self.sizes() != other.sizes()) return false;
   BelowAutograd guard;
   HostWindow window(kValueRead);
-  const at::Tensor a = window.host(self), b = window.host(other);
+  const at::Tensor a = window.stand_in(self), b = window.stand_in(other);
   return at::equal(a, b);
 }
 
@@ -117,6 +177,7 @@ bool equal(const at::Tensor& self, const at::Tensor& other) {
 void register_copies() {
   auto& m = new_library(torch::Library::IMPL, "aten", kKey);
   m.impl("copy_", &copy_);
+  m.impl("_to_copy", &to_copy);
   m.impl("_copy_from", &copy_from);
   m.impl("_copy_from_and_resize", &copy_from_and_resize);
   m.impl("_local_scalar_dense", &local_scalar_dense);

@@ -5,6 +5,7 @@
 #include "aten/device_storage.h"
 #include "aten/dtypes.h"
 #include "aten/errors.h"
+#include "aten/torch_cuda.h"
 #include "lazy/session.h"
 #include "runtime/dlpack.h"
 
@@ -95,6 +96,9 @@ dl::ArrayRef array_of(const at::Tensor& tensor, LendFlags flags) {
           .is_copied = flags.is_copied};
 }
 
+// Where the borrower may queue work.
+std::vector<runtime::Stream*> consumers() { return lazy::Session::get().is_host_memory() ? std::vector<runtime::Stream*>() : outside_streams(); }
+
 // Takes an array over; what is wrong with it is raised as BufferError.
 template <class Import>
 dl::Array taken(Import&& import) {
@@ -139,10 +143,12 @@ void require_lendable(const at::Tensor& tensor) {
   if (why) C10_THROW_ERROR(BufferError, why);
 }
 
-dl::ManagedTensorVersioned* lend_versioned(const at::Tensor& tensor, LendFlags flags) { return dl::lend_versioned(array_of(tensor, flags), dlpack_place()); }
+dl::ManagedTensorVersioned* lend_versioned(const at::Tensor& tensor, LendFlags flags) {
+  return dl::lend_versioned(array_of(tensor, flags), dlpack_place(), consumers());
+}
 
 dl::ManagedTensor* lend_legacy(const at::Tensor& tensor, LendFlags flags) {
-  return translated([&] { return dl::lend_legacy(array_of(tensor, flags), dlpack_place()); });
+  return translated([&] { return dl::lend_legacy(array_of(tensor, flags), dlpack_place(), consumers()); });
 }
 
 void lend_borrowed(const at::Tensor& tensor, dl::Tensor* out) {

@@ -1,10 +1,11 @@
-// Everything that is not traced runs on PyTorch's own CPU kernels, over the same memory.
+// Everything that is not traced runs on PyTorch's own kernels, over the same memory: on its CUDA where the device is a GPU, else on the CPU.
 #include "aten/fallback.h"
 
 #include <mutex>
 #include <unordered_set>
 
 #include "aten/backend_key.h"
+#include "aten/cuda_window.h"
 #include "aten/generator.h"
 #include "aten/host_access.h"
 #include "aten/python_lines.h"
@@ -51,7 +52,26 @@ bool takes_mixed_devices(const c10::OperatorName& name) {
   return name.name.rfind("aten::", 0) != 0 || names.contains(name.name);
 }
 
-// The stack of one call while its device tensors are exchanged for host tensors.
+// Where PyTorch's kernels run.
+struct OnHost {
+  HostWindow window{"fallback"};
+  c10::Device device{c10::kCPU};
+  at::Generator generator(const std::optional<at::Generator>& of) const { return derived_cpu_generator(of); }
+  void begin() {}
+  void end() {}
+};
+
+struct OnGpu {
+  OnComputeStream current;
+  CudaWindow window{"fallback", shared_compute_stream()};
+  c10::Device device = cuda_device();
+  at::Generator generator(const std::optional<at::Generator>& of) const { return derived_cuda_generator(of, device); }
+  void begin() { window.begin(); }
+  void end() { window.end(); }
+};
+
+// The stack of one call while its device tensors are exchanged for tensors of the place.
+template <class Place>
 class Call {
  public:
   Call(const c10::OperatorHandle& op, torch::jit::Stack* stack)
@@ -60,14 +80,16 @@ class Call {
   void run() {
     for (size_t i = 0; i < arguments().size(); ++i) visit_tensors(stack_[begin_ + i], [&](const at::Tensor& t) { announce(t, is_written(i)); });
     check_devices();
-    for (size_t i = 0; i < arguments().size(); ++i) to_host(i);
-    const c10::SmallVector<c10::IValue, 4> written_hosts = hosts_of_written();
+    for (size_t i = 0; i < arguments().size(); ++i) exchange(i);
+    const c10::SmallVector<c10::IValue, 4> written_there = exchanges_of_written();
+    place_.begin();
     {
       BelowAutograd guard;
       op_.callBoxed(&stack_);
     }
-    for (size_t i = 0; i < written_.size(); ++i) collect(written_[i], written_hosts[i]);
+    for (size_t i = 0; i < written_.size(); ++i) collect(written_[i], written_there[i]);
     for (size_t i = stack_.size() - schema_.returns().size(); i < stack_.size(); ++i) to_device(stack_[i]);
+    place_.end();
   }
 
  private:
@@ -92,77 +114,77 @@ class Call {
       return;
     }
     any_ours_ = true;
-    if (written) window_.will_write(tensor);
+    if (written) place_.window.will_write(tensor);
   }
 
   void check_devices() const {
     if (any_ours_ && foreign_ && !takes_mixed_devices(schema_.operator_name())) raise_mixed_devices(*foreign_);
   }
 
-  at::Tensor host(const at::Tensor& tensor) {
+  at::Tensor stand_in(const at::Tensor& tensor) {
     if (!is_ours(tensor)) return tensor;
-    at::Tensor result = window_.host(tensor);
+    at::Tensor result = place_.window.stand_in(tensor);
     if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) result.unsafeGetTensorImpl()->set_wrapped_number(true);
     pairs_.push_back({tensor, result});
     return result;
   }
 
-  c10::IValue host_value(const c10::IValue& value) {
-    if (value.isTensor()) return value.toTensor().defined() ? c10::IValue(host(value.toTensor())) : value;
+  c10::IValue value_there(const c10::IValue& value) {
+    if (value.isTensor()) return value.toTensor().defined() ? c10::IValue(stand_in(value.toTensor())) : value;
     if (value.isTensorList()) {
       c10::List<at::Tensor> list;
-      for (const c10::IValue& item : value.toListRef()) list.push_back(host(item.toTensor()));
+      for (const c10::IValue& item : value.toListRef()) list.push_back(stand_in(item.toTensor()));
       return list;
     }
     if (value.isOptionalTensorList()) {
       c10::List<std::optional<at::Tensor>> list;
       for (const c10::IValue& item : value.toListRef()) {
-        list.push_back(item.isTensor() && item.toTensor().defined() ? std::optional<at::Tensor>(host(item.toTensor())) : std::nullopt);
+        list.push_back(item.isTensor() && item.toTensor().defined() ? std::optional<at::Tensor>(stand_in(item.toTensor())) : std::nullopt);
       }
       return list;
     }
-    if (value.isDevice()) return value.toDevice().type() == kDeviceType ? c10::IValue(c10::Device(c10::kCPU)) : value;
-    if (value.isGenerator()) return derived_cpu_generator(value.toGenerator());
+    if (value.isDevice()) return value.toDevice().type() == kDeviceType ? c10::IValue(place_.device) : value;
+    if (value.isGenerator()) return place_.generator(value.toGenerator());
     return value;
   }
 
-  void to_host(size_t argument) {
+  void exchange(size_t argument) {
     c10::IValue& value = stack_[begin_ + argument];
     if (is_written(argument)) written_.push_back(value);
     const bool is_generator = arguments()[argument].type()->str().find("Generator") != std::string::npos;
     if (is_generator && value.isNone()) {
-      value = derived_cpu_generator(std::nullopt);
+      value = place_.generator(std::nullopt);
     } else {
-      value = host_value(value);
+      value = value_there(value);
     }
     if (is_written(argument)) written_positions_.push_back(begin_ + argument);
   }
 
-  c10::SmallVector<c10::IValue, 4> hosts_of_written() const {
+  c10::SmallVector<c10::IValue, 4> exchanges_of_written() const {
     c10::SmallVector<c10::IValue, 4> out;
     for (size_t position : written_positions_) out.push_back(stack_[position]);
     return out;
   }
 
-  void collect(const c10::IValue& device, const c10::IValue& host) {
+  void collect(const c10::IValue& device, const c10::IValue& there) {
     if (device.isTensor()) {
-      if (is_ours(device.toTensor())) window_.collect(device.toTensor(), host.toTensor());
+      if (is_ours(device.toTensor())) place_.window.collect(device.toTensor(), there.toTensor());
     } else if (device.isList()) {
       const auto devices = device.toListRef();
-      const auto hosts = host.toListRef();
-      for (size_t i = 0; i < devices.size(); ++i) collect(devices[i], hosts[i]);
+      const auto others = there.toListRef();
+      for (size_t i = 0; i < devices.size(); ++i) collect(devices[i], others[i]);
     }
   }
 
-  at::Tensor device(const at::Tensor& host) {
-    if (!host.defined() || !host.is_cpu()) return host;
+  at::Tensor device(const at::Tensor& there) {
+    if (!there.defined() || there.device() != place_.device) return there;
     for (const auto& [device, paired] : pairs_) {
-      if (paired.is_same(host)) return device;
+      if (paired.is_same(there)) return device;
     }
-    if (host.layout() != c10::kStrided) {
-      TORCH_CHECK_NOT_IMPLEMENTED(false, schema_.name(), " gives a ", host.layout(), " tensor, which device xla has not; run it on the CPU with .cpu()");
+    if (there.layout() != c10::kStrided) {
+      TORCH_CHECK_NOT_IMPLEMENTED(false, schema_.name(), " gives a ", there.layout(), " tensor, which device xla has not; run it on the CPU with .cpu()");
     }
-    return window_.device(host);
+    return place_.window.device(there);
   }
 
   void to_device(c10::IValue& value) {
@@ -179,7 +201,7 @@ class Call {
   const c10::FunctionSchema& schema_;
   torch::jit::Stack& stack_;
   size_t begin_;
-  HostWindow window_{"fallback"};
+  Place place_;
   std::vector<std::pair<at::Tensor, at::Tensor>> pairs_;
   std::vector<c10::IValue> written_;
   std::vector<size_t> written_positions_;
@@ -187,8 +209,11 @@ class Call {
   bool any_ours_ = false;
 };
 
-// The CPU's name for an operation that PyTorch keeps for devices outside of its tree, with its arguments put in the CPU's order; nothing for others.
-std::optional<c10::OperatorHandle> host_equivalent(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+// Whether PyTorch's CUDA has a kernel for it, or a way in other operations that have.
+bool runs_on_gpu(const c10::OperatorHandle& op) { return has_torch_cuda() && op.hasComputedKernelForDispatchKey(c10::DispatchKey::CUDA); }
+
+// PyTorch's own name for an operation that PyTorch keeps for devices outside of its tree, with its arguments put in that one's order; nothing for others.
+std::optional<c10::OperatorHandle> inner_equivalent(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   const std::string& name = op.schema().name();
   auto& dispatcher = c10::Dispatcher::singleton();
   if (name == "aten::convolution_overrideable") return dispatcher.findSchemaOrThrow("aten::convolution", "");
@@ -209,8 +234,9 @@ void raise_mixed_devices(const at::Tensor& other) {
 
 void run_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   count(op);
-  const auto equivalent = host_equivalent(op, *stack);
-  Call(equivalent ? *equivalent : op, stack).run();
+  const auto equivalent = inner_equivalent(op, *stack);
+  const c10::OperatorHandle& callee = equivalent ? *equivalent : op;
+  runs_on_gpu(callee) ? Call<OnGpu>(callee, stack).run() : Call<OnHost>(callee, stack).run();
 }
 
 std::map<std::string, std::map<std::string, int64_t>> fallback_counts() {

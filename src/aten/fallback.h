@@ -1,4 +1,4 @@
-// Everything that is not traced runs on PyTorch's own CPU kernels, over the same memory.
+// Everything that is not traced runs on PyTorch's own kernels, over the same memory.
 #pragma once
 
 #include <map>
@@ -9,8 +9,9 @@
 
 namespace thalweg::aten {
 
-// Runs `op` on the CPU: device tensors on the stack are read (what is pending is flushed first), written arguments change in place, results are device
-// tensors that adopt the CPU's memory; results that alias an argument stay views of it. Counted by name and Python line.
+// Runs `op` on PyTorch's CUDA, in the order of our compute stream and without waiting, where the device is a GPU and PyTorch has a CUDA kernel; else on the
+// CPU. Device tensors on the stack are read (what is pending is flushed first), written arguments change in place, results are device tensors that adopt
+// PyTorch's memory; results that alias an argument stay views of it. Counted by name and Python line.
 void run_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 // Calls counted since the last clear: operation ("aten::nonzero") → Python line → count.

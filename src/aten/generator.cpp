@@ -2,6 +2,7 @@
 #include "aten/generator.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 
 #include <cstring>
 
@@ -10,6 +11,11 @@
 #include "support/hash.h"
 
 namespace thalweg::aten {
+namespace {
+
+uint64_t derived_seed(const RandomState& state) { return mix(mix(0x7468616C776567, state.seed), state.offset); }
+
+}  // namespace
 
 DeviceGenerator::DeviceGenerator(bool is_default) : c10::GeneratorImpl(device_zero(), c10::DispatchKeySet(kKey)), is_default_(is_default) {}
 
@@ -86,8 +92,14 @@ RandomState take_random(const std::optional<at::Generator>& generator, uint64_t 
 
 at::Generator derived_cpu_generator(const std::optional<at::Generator>& generator) {
   if (generator && generator->defined() && generator->device().is_cpu()) return *generator;
-  const RandomState state = take_random(generator, 1);
-  return at::detail::createCPUGenerator(mix(mix(0x7468616C776567, state.seed), state.offset));
+  return at::detail::createCPUGenerator(derived_seed(take_random(generator, 1)));
+}
+
+at::Generator derived_cuda_generator(const std::optional<at::Generator>& generator, c10::Device device) {
+  if (generator && generator->defined() && generator->device() == device) return *generator;
+  at::Generator derived = at::detail::getCUDAHooks().getNewGenerator(device.index());
+  derived.set_current_seed(derived_seed(take_random(generator, 1)));
+  return derived;
 }
 
 }  // namespace thalweg::aten

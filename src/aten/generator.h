@@ -41,5 +41,7 @@ const at::Generator& default_generator();
 RandomState take_random(const std::optional<at::Generator>& generator, uint64_t counters);
 // A CPU generator seeded from `counters` taken of `generator`: for kernels that run on the CPU.
 at::Generator derived_cpu_generator(const std::optional<at::Generator>& generator);
+// The same on PyTorch's CUDA, for kernels that run there.
+at::Generator derived_cuda_generator(const std::optional<at::Generator>& generator, c10::Device device);
 
 }  // namespace thalweg::aten

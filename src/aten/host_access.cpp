@@ -82,7 +82,7 @@ void HostWindow::open(Entry& entry) {
   entry.host = host_storage_over(entry.address, bytes);
 }
 
-at::Tensor HostWindow::host(const at::Tensor& device) {
+at::Tensor HostWindow::stand_in(const at::Tensor& device) {
   Entry& mine = entry(device);
   if (!mine.host) open(mine);
   return host_tensor(mine.host, device);

@@ -16,10 +16,10 @@ class HostWindow {
  public:
   explicit HostWindow(const char* reason) : reason_(reason) {}
 
-  // Must be called for every tensor that will be written before the first host() of its storage.
+  // Must be called for every tensor that will be written before the first stand_in() of its storage.
   void will_write(const at::Tensor& device);
   // The CPU tensor with the same bytes, sizes, strides and offset.
-  at::Tensor host(const at::Tensor& device);
+  at::Tensor stand_in(const at::Tensor& device);
   // The device tensor for a result of the host operation: a view of one of the storages when the result lies in one, else a new tensor that adopts the host
   // memory without a copy, or copies it to a device that has other memory.
   at::Tensor device(const at::Tensor& host);

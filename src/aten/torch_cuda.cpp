@@ -1,15 +1,14 @@
 // PyTorch's own CUDA beside device xla: what is asked of it goes through PyTorch's device-neutral interfaces.
 #include "aten/torch_cuda.h"
 
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
 #include "aten/errors.h"
-#include "aten/memory_budget.h"
 #include "lazy/session.h"
 #include "runtime/cuda/cuda_device.h"
 
@@ -32,22 +31,18 @@ KnownStreams& known_streams() {
 }
 
 runtime::Stream& known_stream(void* handle, const char* name) {
+  runtime::Device& device = lazy::Session::get().device();  // takes the session's lock: not under ours
   KnownStreams& known = known_streams();
   std::lock_guard lock(known.mutex);
   std::unique_ptr<runtime::Stream>& stream = known.by_handle[handle];
-  if (!stream) stream = cuda::wrap_stream(lazy::Session::get().device(), static_cast<cuda::StreamHandle>(handle), name);
+  if (!stream) stream = cuda::wrap_stream(device, static_cast<cuda::StreamHandle>(handle), name);
   return *stream;
-}
-
-void empty_torch_cache() {
-  if (auto* allocator = c10::getDeviceAllocator(c10::kCUDA); allocator->initialized()) allocator->emptyCache();
 }
 
 bool make_ready() {
   runtime::Device& device = lazy::Session::get().device();
   if (!cuda::is_cuda(device) || !at::hasCUDA()) return false;
   at::globalContext().lazyInitDevice(c10::kCUDA);
-  share_memory_budget(device, &empty_torch_cache);
   return true;
 }
 
@@ -56,14 +51,13 @@ void keep_memory(void*) {}
 }  // namespace
 
 bool has_torch_cuda() {
-  static const bool ready = translated(&make_ready);
-  return ready;
+  // Two threads may find out at once: one that waited for the other, as for a static, could hold the session's lock that the other needs.
+  static std::atomic<int> known{-1};
+  if (known.load() < 0) known = translated(&make_ready);
+  return known.load() == 1;
 }
 
-c10::Device cuda_device() {
-  static const auto index = static_cast<c10::DeviceIndex>(lazy::Session::get().device().ordinal());
-  return c10::Device(c10::kCUDA, index);
-}
+c10::Device cuda_device() { return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(lazy::Session::get().device().ordinal())); }
 
 bool is_on_our_gpu(const at::TensorBase& tensor) { return tensor.layout() == c10::kStrided && tensor.device() == cuda_device(); }
 
@@ -74,19 +68,44 @@ runtime::Stream& torch_stream() {
   return translated([&]() -> runtime::Stream& { return known_stream(handle ? handle : kLegacyStream, "PyTorch"); });
 }
 
+std::vector<runtime::Stream*> outside_streams() {
+  std::vector<runtime::Stream*> streams{&translated([]() -> runtime::Stream& { return known_stream(kLegacyStream, "the default stream"); })};
+  if (!has_torch_cuda()) return streams;
+  if (runtime::Stream* current = &torch_stream(); current != streams.front() && current != &shared_compute_stream()) streams.push_back(current);
+  return streams;
+}
+
+void order_exposed(lazy::Exposed when) {
+  runtime::Stream& ours = lazy::Session::get().device().compute_stream();
+  for (runtime::Stream* theirs : outside_streams()) {
+    if (when == lazy::Exposed::kBefore) cuda::order_after(ours, *theirs);
+    if (when == lazy::Exposed::kAfter) cuda::order_after(*theirs, ours);
+  }
+}
+
+void order_stream_after_us(void* handle) {
+  runtime::Device& device = lazy::Session::get().device();
+  translated([&] {
+    const auto theirs = cuda::wrap_stream(device, static_cast<cuda::StreamHandle>(handle), "a consumer's stream");
+    cuda::order_after(*theirs, device.compute_stream());
+  });
+}
+
 runtime::Stream& shared_compute_stream() {
   void* handle = cuda::native_stream(lazy::Session::get().device().compute_stream());
   return translated([&]() -> runtime::Stream& { return known_stream(handle, "PyTorch's work for xla"); });
 }
 
 void add_torch_uses(runtime::Buffer& buffer) noexcept {
-  KnownStreams& known = known_streams();
-  std::lock_guard lock(known.mutex);
-  for (const auto& [handle, stream] : known.by_handle) {
-    try {
-      buffer.add_use(stream->axis());
-    } catch (...) {  // the driver is gone: so is the work
+  try {
+    std::vector<runtime::Stream*> streams;
+    {
+      KnownStreams& known = known_streams();
+      std::lock_guard lock(known.mutex);
+      for (const auto& [handle, stream] : known.by_handle) streams.push_back(stream.get());
     }
+    for (runtime::Stream* stream : streams) buffer.add_use(stream->axis());
+  } catch (...) {  // the driver is gone, and the work with it
   }
 }
 

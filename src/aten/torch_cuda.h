@@ -4,7 +4,7 @@
 #include <c10/core/StreamGuard.h>
 
 #include "aten/torch_headers.h"
-#include "runtime/device.h"
+#include "lazy/session.h"
 
 namespace thalweg::aten {
 
@@ -19,6 +19,12 @@ bool is_on_our_gpu(const at::TensorBase& tensor);
 runtime::Stream& torch_stream();
 // Our compute stream as PyTorch's work sees it: to run PyTorch's kernels on, see OnComputeStream.
 runtime::Stream& shared_compute_stream();
+// Where others may have queued work on exposed memory: the default stream, and PyTorch's current one. On any GPU, also without PyTorch's CUDA.
+std::vector<runtime::Stream*> outside_streams();
+// See lazy::Session::set_exposed_order.
+void order_exposed(lazy::Exposed when);
+// Makes the stream of somebody else (the driver's handle) wait for all that is queued on our compute stream now.
+void order_stream_after_us(void* handle);
 // All streams that PyTorch has been seen to use; what is queued on them now counts as a use of `buffer`. Never throws.
 void add_torch_uses(runtime::Buffer& buffer) noexcept;
 

@@ -5,9 +5,12 @@
 
 #include <atomic>
 
+#include "aten/cuda_sharing.h"
 #include "aten/dlpack.h"
 #include "aten/errors.h"
 #include "aten/host_access.h"
+#include "aten/torch_cuda.h"
+#include "lazy/session.h"
 #include "runtime/dlpack.h"
 
 namespace thalweg::bindings {
@@ -71,12 +74,19 @@ at::Tensor from_capsule(PyObject* capsule) {
                                         ": ask the producer for a new one"));
 }
 
-void check_stream(const py::handle& stream) {
-  if (stream.is_none()) return;
+bool is_on_cpu() { return aten::dlpack_place().type == dl::kCpu; }
+
+// The consumer's stream: a number of DLPack's for GPUs (1 the default stream, 2 the thread's own, else the driver's handle), or -1 where nothing is to be
+// ordered. None stands for the default stream of a GPU.
+long long checked_stream(const py::handle& stream) {
+  const bool on_cpu = is_on_cpu();
+  if (stream.is_none()) return on_cpu ? -1 : 1;
   TORCH_CHECK_TYPE(PyLong_Check(stream.ptr()), "stream must be int or None");
   const long long number = PyLong_AsLongLong(stream.ptr());
   if (number == -1 && PyErr_Occurred()) throw py::error_already_set();
-  if (number != -1) C10_THROW_ERROR(BufferError, c10::str("Memory of the CPU has no streams; stream must be None or -1 and is ", number));
+  if (on_cpu && number != -1) C10_THROW_ERROR(BufferError, c10::str("Memory of the CPU has no streams; stream must be None or -1 and is ", number));
+  if (number == 0 || number < -1) C10_THROW_ERROR(BufferError, c10::str("stream must be None, -1, 1, 2 or a stream of CUDA's and is ", number));
+  return number;
 }
 
 void check_device(const py::handle& device) {
@@ -96,16 +106,20 @@ at::Tensor copy_of(const at::Tensor& tensor) {
 
 py::object to_dlpack(const at::Tensor& tensor, const py::object& stream, const py::object& max_version, const py::object& dl_device, const py::object& copy,
                      bool read_only) {
-  check_stream(stream);
+  const long long consumer = checked_stream(stream);
   check_device(dl_device);
   aten::require_lendable(tensor);
   const bool copied = !copy.is_none() && py::cast<bool>(copy);
   const at::Tensor source = copied ? copy_of(tensor) : tensor;
   const aten::LendFlags flags{.read_only = read_only, .is_copied = copied};
   const bool versioned = !max_version.is_none() && py::cast<py::tuple>(max_version)[0].cast<long>() >= 1;
-  if (versioned) return capsule_of(aten::lend_versioned(source, flags));
-  if (read_only) C10_THROW_ERROR(BufferError, "Only versioned DLPack can say read-only: pass max_version=(1, 0) or newer");
-  return capsule_of(aten::lend_legacy(source, flags));
+  if (read_only && !versioned) C10_THROW_ERROR(BufferError, "Only versioned DLPack can say read-only: pass max_version=(1, 0) or newer");
+  py::object capsule = versioned ? capsule_of(aten::lend_versioned(source, flags)) : capsule_of(aten::lend_legacy(source, flags));
+  if (consumer != -1) {
+    py::gil_scoped_release without;
+    aten::order_stream_after_us(reinterpret_cast<void*>(consumer));
+  }
+  return capsule;
 }
 
 // The table of the object's type, null when it has none that we can read.
@@ -119,17 +133,26 @@ dl::ExchangeApi* exchange_api_of(PyObject* object) {
   return reinterpret_cast<dl::ExchangeApi*>(header);
 }
 
-// Asks for a capsule with what the producer's version of the protocol takes.
+// Asks for a capsule with what the producer's version of the protocol takes, ordered on our stream where it lies on a GPU.
 py::object ask_for_capsule(const py::object& source, const py::object& copy) {
   static PyObject* const name = PyUnicode_InternFromString("__dlpack__");
   static PyObject* const version = py::make_tuple(dl::kMajorVersion, dl::kMinorVersion).release().ptr();
   static PyObject *const with_version = py::make_tuple("max_version").release().ptr(), *const with_both = py::make_tuple("max_version", "copy").release().ptr();
-  PyObject* arguments[] = {source.ptr(), version, copy.ptr()};
-  PyObject* capsule = PyObject_VectorcallMethod(name, arguments, 1, copy.is_none() ? with_version : with_both);
+  static PyObject *const with_stream = py::make_tuple("max_version", "stream").release().ptr(),
+                         *const with_all = py::make_tuple("max_version", "stream", "copy").release().ptr();
+  PyObject* capsule = nullptr;
+  if (is_on_cpu()) {
+    PyObject* arguments[] = {source.ptr(), version, copy.ptr()};
+    capsule = PyObject_VectorcallMethod(name, arguments, 1, copy.is_none() ? with_version : with_both);
+  } else {
+    const py::int_ stream(reinterpret_cast<uintptr_t>(lazy::Session::get().device().compute_stream().native()));
+    PyObject* arguments[] = {source.ptr(), version, stream.ptr(), copy.ptr()};
+    capsule = PyObject_VectorcallMethod(name, arguments, 1, copy.is_none() ? with_stream : with_all);
+  }
   const bool may_share = copy.is_none() || py::cast<bool>(copy);
   if (capsule == nullptr && may_share && PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer from before these arguments
     PyErr_Clear();
-    capsule = PyObject_VectorcallMethod(name, arguments, 1, nullptr);
+    capsule = PyObject_CallMethodNoArgs(source.ptr(), name);
   }
   if (capsule == nullptr) throw py::error_already_set();
   return py::reinterpret_steal<py::object>(capsule);
@@ -140,15 +163,18 @@ at::Tensor from_tensor(const at::Tensor& tensor) {
     aten::require_lendable(tensor);
     return tensor.alias();
   }
-  if (!tensor.is_cpu() || tensor.layout() != c10::kStrided) {
-    C10_THROW_ERROR(BufferError, c10::str("The memory lies on ", tensor.device(), ", but device xla is the CPU here; copy it with .to('cpu') first"));
+  const bool on_gpu = !is_on_cpu() && aten::has_torch_cuda();
+  if (tensor.layout() != c10::kStrided || !(on_gpu ? aten::is_on_our_gpu(tensor) : is_on_cpu() && tensor.is_cpu())) {
+    const std::string ours = is_on_cpu() ? "the CPU" : c10::str("GPU ", aten::dlpack_place().index);
+    C10_THROW_ERROR(BufferError, c10::str("The memory lies on ", tensor.device(), ", but device xla is ", ours, " here; copy it with .to('",
+                                          is_on_cpu() ? "cpu" : "xla", "') first"));
   }
   if (tensor.requires_grad()) C10_THROW_ERROR(BufferError, "A tensor that requires grad can't be exported; use tensor.detach()");
   if (tensor.is_conj() || tensor.is_neg()) {
     C10_THROW_ERROR(BufferError, "A tensor with the conjugate or negative bit can't be exported; use tensor.resolve_conj().resolve_neg()");
   }
   py::gil_scoped_release without;
-  return aten::wrap_host_tensor(tensor);
+  return on_gpu ? aten::wrap_cuda_tensor(tensor) : aten::wrap_host_tensor(tensor);
 }
 
 at::Tensor from_dlpack(const py::object& source, const py::object& copy) {

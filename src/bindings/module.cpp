@@ -9,6 +9,7 @@
 #include "aten/numerics.h"
 #include "aten/python_lines.h"
 #include "aten/registration.h"
+#include "aten/torch_cuda.h"
 #include "aten/torch_headers.h"
 #include "aten/tracer.h"
 #include "bindings/dlpack.h"
@@ -50,6 +51,7 @@ void init() {
   static const bool once = [] {
     Session::get().set_line_source(&aten::python_line);
     Session::get().set_numerics_source(&aten::numerics);
+    Session::get().set_exposed_order(&aten::order_exposed);
     Session::get().set_device_hook([](runtime::Device& device) { aten::share_memory_budget(device); });
     py::module_::import("atexit").attr("register")(py::cpp_function([] { shut_down(); }, NoGil()));
     return true;
@@ -127,6 +129,12 @@ uintptr_t data_ptr(const at::Tensor& tensor) {
   return reinterpret_cast<uintptr_t>(bytes) + static_cast<size_t>(tensor.storage_offset()) * tensor.element_size();
 }
 
+// Where the bytes are now, without fixing them there.
+uintptr_t peek_address(const at::Tensor& tensor) {
+  auto* bytes = static_cast<char*>(Session::get().materialize(aten::storage_of(require_ours(tensor)), "address read")->data());
+  return reinterpret_cast<uintptr_t>(bytes) + static_cast<size_t>(tensor.storage_offset()) * tensor.element_size();
+}
+
 at::Tensor wrap_host(const at::Tensor& tensor) {
   TORCH_CHECK_TYPE(tensor.is_cpu() && tensor.layout() == c10::kStrided, "expected a strided tensor on the CPU, got a ", tensor.layout(), " one on ",
                    tensor.device());
@@ -183,6 +191,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("tensor_id", [](const at::Tensor& tensor) { return reinterpret_cast<uintptr_t>(&aten::storage_of(require_ours(tensor))); }, py::arg("tensor"));
   m.def("graph_text", &graph_text, py::arg("tensors"), NoGil());
   m.def("wrap_host", &wrap_host, py::arg("tensor"), NoGil());
+  m.def("peek_address", &peek_address, py::arg("tensor"), NoGil());
   m.def("data_ptr", &data_ptr, py::arg("tensor"), NoGil());
   m.def(
       "resize_storage", [](const at::Tensor& tensor, size_t bytes) { aten::resize_storage(*tensor.storage().unsafeGetStorageImpl(), bytes); },

@@ -190,6 +190,10 @@ void Session::State::settle(size_t keep) {
   while (in_flight.size() > keep) retire_oldest();
 }
 
+void Session::State::settle_fallible() {
+  if (std::any_of(in_flight.begin(), in_flight.end(), [](const Launch& launch) { return launch.fallible; })) settle(0);
+}
+
 void Session::State::retire_oldest() {
   Launch& launch = in_flight.front();
   try {

@@ -120,7 +120,9 @@ void Session::State::set_ready(Storage& storage, ValuePtr value) {
   storage.committed.reset();
   storage.current = std::move(value);
   if (!storage.home) return;
+  order_exposed(Exposed::kBefore);
   write_home(storage);
+  if (is_ordered_outside()) return order_exposed(Exposed::kAfter);
   storage.home->wait_written();  // whoever knows the address may look at once
 }
 
@@ -241,8 +243,11 @@ void Session::record(const Record& record) {
     state_->flush(trace, "budget", {});
   } else if (exposed) {
     // Its address is known outside: whoever writes there next must not change what this operation reads or be overtaken by what it writes.
+    state_->order_exposed(Exposed::kBefore);
     state_->flush(trace, "exposed memory", {});
-    state_->settle(0);
+    if (!state_->is_ordered_outside()) return state_->settle(0);
+    state_->order_exposed(Exposed::kAfter);
+    state_->settle_fallible();
   } else if (state_->eager) {
     state_->flush(trace, "eager mode", {});
   }
@@ -262,9 +267,14 @@ void Session::upload(Storage& storage, const void* source, const View& layout) {
   assign(storage, from_host(device(), source, bytes, bytes), layout, true);
 }
 
+void Session::upload_pinned(Storage& storage, std::shared_ptr<char> source, const View& layout) {
+  assign(storage, from_pinned(device(), std::move(source), static_cast<size_t>(layout.count() * ir::byte_size(layout.dtype))), layout, true);
+}
+
 runtime::BufferPtr Session::materialize(Storage& storage, const char* reason) {
   std::string line = state_->line_source && storage.trace ? state_->line_source() : std::string();
   std::lock_guard guard(state_->lock);
+  if (storage.home) state_->order_exposed(Exposed::kBefore);
   if (storage.trace) state_->flush(*storage.trace->root(), reason, line);
   const View layout = as_bytes(storage);
   ValuePtr& value = state_->current(storage, layout);
@@ -301,21 +311,35 @@ ValuePtr Session::State::copy_of(const Value& value) {
 
 void* Session::expose(Storage& storage) {
   runtime::BufferPtr buffer = own_version(storage);
-  buffer->wait_unused();
   std::lock_guard guard(state_->lock);
+  if (!state_->is_ordered_outside()) buffer->wait_unused();
   state_->current(storage, as_bytes(storage))->exclusive = false;
   storage.home = buffer;
+  state_->order_exposed(Exposed::kAfter);
   return buffer->data();
 }
 
 runtime::BufferPtr Session::own_version(Storage& storage) {
-  written(storage, "fallback write");
+  const bool waits = is_host_memory();
+  runtime::BufferPtr buffer = waits ? written(storage, "fallback write") : materialize(storage, "fallback write");
   std::lock_guard guard(state_->lock);
-  state_->settle(0);
+  waits ? state_->settle(0) : state_->settle_fallible();
   ValuePtr& value = state_->current(storage, as_bytes(storage));
   // Shared with another storage or read by pending operations: those keep the old bytes. Exposed storages never share (see share()).
-  if ((value->use_count() > 1 && !storage.home) || value->buffer->is_read_only()) value = state_->copy_of(*value);
+  if ((value->use_count() > 1 + value->internal_refs && !storage.home) || value->buffer->is_read_only()) value = state_->copy_of(*value);
   return value->buffer;
+}
+
+void Session::settle_fallible() {
+  std::lock_guard guard(state_->lock);
+  state_->settle_fallible();
+}
+
+void Session::rename(Storage& storage, const runtime::BufferPtr& old, const runtime::BufferPtr& fresh) {
+  std::lock_guard guard(state_->lock);
+  if (!storage.current || storage.current->buffer != old || storage.home) return;
+  storage.current->buffer = fresh;
+  storage.current->exclusive = false;
 }
 
 std::shared_ptr<void> Session::write_in_place(Storage& storage) {
@@ -326,9 +350,10 @@ std::shared_ptr<void> Session::write_in_place(Storage& storage) {
 
 void Session::share(Storage& to, Storage& from) {
   if (from.home) {
-    written(from, "copy of exposed memory");
+    is_host_memory() ? written(from, "copy of exposed memory") : materialize(from, "copy of exposed memory");
     std::lock_guard guard(state_->lock);
     state_->set_ready(to, state_->copy_of(*state_->current(from, as_bytes(from))));
+    state_->order_exposed(Exposed::kAfter);
     return;
   }
   std::lock_guard guard(state_->lock);
@@ -404,6 +429,16 @@ void Session::set_budget(int64_t ops) {
 void Session::set_device_hook(std::function<void(runtime::Device&)> hook) {
   std::lock_guard guard(state_->lock);
   state_->device_hook = std::move(hook);
+}
+
+void Session::set_exposed_order(std::function<void(Exposed)> order) {
+  std::lock_guard guard(state_->lock);
+  state_->exposed_order = std::move(order);
+}
+
+void Session::order_exposed(Exposed when) {
+  std::lock_guard guard(state_->lock);
+  state_->order_exposed(when);
 }
 
 void Session::set_numerics_source(std::function<Numerics()> source) {

@@ -37,6 +37,9 @@ struct Record {
   uint32_t line = 0;
 };
 
+// On GPUs, where others may use exposed memory on streams of their own: before we touch it, and after.
+enum class Exposed { kBefore, kAfter };
+
 // One flush, for explain().
 struct FlushRecord {
   std::string reason;    // why it flushed: "sync", "value read", "budget", …
@@ -76,6 +79,8 @@ class Session {
   void assign(Storage& storage, runtime::BufferPtr buffer, const View& layout, bool exclusive);
   // Copies `bytes` host bytes (row-major elements of `layout`'s memory order) into a new version. Returns when the source may be reused.
   void upload(Storage& storage, const void* source, const View& layout);
+  // The same on a GPU from pinned memory, which is read later: it must not change until then.
+  void upload_pinned(Storage& storage, std::shared_ptr<char> source, const View& layout);
   // The current bytes as a buffer, flushing what is pending with `reason`; the caller reads them after buffer->wait_written(), which rethrows a failed
   // launch's error (call check() to return to the last good state). An uninitialised storage gets zeroed bytes.
   runtime::BufferPtr materialize(Storage& storage, const char* reason);
@@ -90,6 +95,10 @@ class Session {
   // The same for a foreign kernel on the device: a buffer that no other storage or pending operation reads. Everything before has been launched, not waited
   // for, on devices without host memory.
   runtime::BufferPtr own_version(Storage& storage);
+  // On GPUs: waits for launches that can fail on their data, and throws what they failed with. Before values leave in stream order.
+  void settle_fallible();
+  // Puts `fresh` in the place of `old` in the storage's current version, if that is still its buffer: another name of the same bytes, which is never donated.
+  void rename(Storage& storage, const runtime::BufferPtr& old, const runtime::BufferPtr& fresh);
   bool is_host_memory();  // whether the host can use the device's addresses
   // Makes `to` the same content as `from` without a copy; a later write to either makes a version of its own.
   void share(Storage& to, Storage& from);
@@ -113,6 +122,9 @@ class Session {
   void set_budget(int64_t ops);  // operations since the last sync after which a flush is made
   // Called once the device has been made, under the session's lock.
   void set_device_hook(std::function<void(runtime::Device&)> hook);
+  // On GPUs: what orders our compute stream and the streams of others that may use exposed memory (Exposed). Without one the host waits.
+  void set_exposed_order(std::function<void(Exposed)> order);
+  void order_exposed(Exposed when);
   // Asked at each flush, under the session's lock; must be cheap.
   void set_numerics_source(std::function<Numerics()> source);
   void set_nan_guard(bool on);  // every floating result of a flush is checked; throws NotFinite naming op and line

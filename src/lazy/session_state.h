@@ -12,6 +12,7 @@
 #include "lazy/program.h"
 #include "lazy/session.h"
 #include "lazy/trace.h"
+#include "lazy/transfer.h"
 
 namespace thalweg::lazy {
 
@@ -54,6 +55,7 @@ struct Session::State {
   std::function<std::string()> line_source;
   std::function<Numerics()> numerics_source;
   std::function<void(runtime::Device&)> device_hook;
+  std::function<void(Exposed)> exposed_order;
 
   runtime::Device& use_device();
   // The trace that an operation joins: the calling thread's own, or in backward that of its pending inputs; traces that meet are merged.
@@ -80,6 +82,13 @@ struct Session::State {
   void drop_pending(Trace& trace, const std::shared_ptr<const Error>& error);
   void drop_all_pending(const std::shared_ptr<const Error>& error);
 
+  // Whether others may use the storage's memory in the order of streams, without the host waiting for us.
+  bool is_ordered_outside() { return exposed_order && !lazy::is_host_memory(use_device()); }
+  void order_exposed(Exposed when) {
+    if (is_ordered_outside()) exposed_order(when);
+  }
+  // On a GPU: waits where a launch may still turn out to have failed on its data.
+  void settle_fallible();
   // Waits until at most `keep` launches are unfinished; throws the first failure after going back to the state before it.
   void settle(size_t keep);
   // Looks at finished launches without waiting.

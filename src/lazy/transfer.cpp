@@ -40,6 +40,12 @@ BufferPtr from_host(runtime::Device& device, const void* source, size_t kept, si
   return buffer;
 }
 
+BufferPtr from_pinned(runtime::Device& device, std::shared_ptr<char> source, size_t bytes) {
+  BufferPtr buffer = device.copy_stream().allocate(bytes);
+  cuda::copy_from_pinned(device.copy_stream(), buffer, 0, std::move(source), bytes);
+  return buffer;
+}
+
 BufferPtr duplicate(runtime::Device& device, const BufferPtr& from, size_t kept, size_t bytes) {
   if (is_host_memory(device)) {
     from->wait_written();

@@ -12,6 +12,8 @@ bool is_host_memory(const runtime::Device& device);
 
 // A new buffer with a copy of `bytes` host bytes, of which `kept` come from `source` and the rest are zeros. `source` may be reused at once.
 runtime::BufferPtr from_host(runtime::Device& device, const void* source, size_t kept, size_t bytes);
+// The same of a GPU's, from pinned memory that is kept until it has been read.
+runtime::BufferPtr from_pinned(runtime::Device& device, std::shared_ptr<char> source, size_t bytes);
 // A new buffer of `bytes` with the first `kept` of `from`'s, which has been written, and zeros behind them. In stream order.
 runtime::BufferPtr duplicate(runtime::Device& device, const runtime::BufferPtr& from, size_t kept, size_t bytes);
 // Copies the first `bytes` of `from` into `to`, as a submission on the compute stream.
