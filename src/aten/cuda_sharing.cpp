@@ -150,8 +150,7 @@ at::Tensor wrap_cuda_tensor(const at::Tensor& cuda) {
       auto& session = lazy::Session::get();
       lazy::Storage& mine = storage_of(*storage.unsafeGetStorageImpl());
       // Whoever else holds the memory may need Python to let it go.
-      BufferPtr buffer = session.device().wrap(
-          address, bytes, [held = cuda.storage()]() mutable { held = c10::Storage(); }, runtime::ReleaseOn::OwnThread);
+      BufferPtr buffer = session.device().wrap(address, bytes, [held = cuda.storage()]() mutable { held = c10::Storage(); }, runtime::ReleaseOn::OwnThread);
       session.assign(mine, buffer, flat_view(require_ir_dtype(cuda.scalar_type()), bytes), /*exclusive=*/false);
       mine.home = std::move(buffer);  // nobody else knows the storage yet
     });
