@@ -215,6 +215,16 @@ Graph split_heads(int64_t batch, int64_t tokens, int64_t heads, int64_t depth) {
   return g;
 }
 
+// Gradients of q, k and v by heads, put together in the packed layout.
+Graph joined_heads(int64_t batch, int64_t tokens, int64_t heads, int64_t depth) {
+  Graph g;
+  std::vector<V> parts;
+  for (int i = 0; i < 3; ++i)
+    parts.push_back(g.b.reshape(g.b.transpose(g.arg({batch, heads, tokens, depth}, DType::BF16), {0, 2, 1, 3}), {batch, tokens, 1, heads * depth}));
+  g.b.ret({g.b.concatenate(parts, 2)});
+  return g;
+}
+
 Graph embedding_gradient(int64_t words, int64_t width, int64_t tokens) {
   Graph g;
   V indices = g.arg({tokens, 1}, DType::S64), updates = g.arg({tokens, width});
@@ -289,6 +299,7 @@ int main(int count, char** arguments) {
   bench.run("transpose f32 64 x 1024 x 1024", transposed(64, 1024, 1024, DType::F32));
   bench.run("transpose bf16 64 x 1024 x 1024", transposed(64, 1024, 1024, DType::BF16));
   bench.run("split heads bf16 128 x 197 x 3 x 12 x 64", split_heads(128, 197, 12, 64));
+  bench.run("joined heads bf16 128 x 197 x 3 x 12 x 64", joined_heads(128, 197, 12, 64));
   bench.run("argmax f32 1024 x 30522", argmax(1024, 30522));
   bench.run("running total f32 4096 x 4096", running_total(4096, 4096));
   bench.run("embedding gradient f32 30522 x 768, 8192", embedding_gradient(30522, 768, 8192), 30522);

@@ -1,6 +1,9 @@
 // The emitter's frame: scopes, conditionals, regions, elementwise ops and sources.
 #include "codegen/expression.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include "codegen/scalar_text.h"
 #include "ir/dimension_numbers.h"
 #include "support/error.h"
@@ -88,7 +91,9 @@ Scalar Emitter::conditional(const std::string& type, const Scalar& condition, co
   std::string name = fresh("c");
   auto write = [&](const std::function<Scalar()>& side, int& depth) {
     blocks_.emplace_back();
+    conditions_.push_back({(&side == &then ? "(" : "!(") + condition.text + ")", condition.depth});
     Scalar result = side();
+    conditions_.pop_back();
     Scope block = std::move(blocks_.back());
     blocks_.pop_back();
     depth = std::max({depth, block.depth, result.depth});
@@ -98,6 +103,29 @@ Scalar Emitter::conditional(const std::string& type, const Scalar& condition, co
   std::string first = write(then, depth), second = write(otherwise, depth);
   statement(type + " " + name + ";\nif (" + condition.text + ") " + first + " else " + second, depth);
   return {name, depth};
+}
+
+bool Emitter::is_before(const Index& index) const {
+  return std::all_of(index.terms.begin(), index.terms.end(),
+                     [&](const auto& term) { return space_.atoms[static_cast<size_t>(term.first)].base >= 0 || before_.count(term.first); });
+}
+
+std::optional<std::string> Emitter::hoisted(const Index& at, int depth) const {
+  if (!hoists_ || !is_before(at)) return {};
+  std::string all;
+  for (const Scalar& condition : conditions_) {
+    // Names are those of loop variables alone: v and a number.
+    bool loops = condition.depth < depth;
+    for (size_t i = 0; i < condition.text.size(); ++i) loops &= !std::isalpha(static_cast<unsigned char>(condition.text[i])) || condition.text[i] == 'v';
+    if (!loops) return {};
+    all += (all.empty() ? "" : " && ") + condition.text;
+  }
+  return all;
+}
+
+void Emitter::statement_before(const std::string& text, int depth) {
+  THALWEG_ASSERT(depth < static_cast<int>(loops_.size()));
+  loops_[static_cast<size_t>(depth)].text += text + "\n";
 }
 
 std::string Emitter::take(int depth) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -54,6 +55,13 @@ class Emitter {
   std::string flush(int depth);
   // True while one side of a conditional is being written.
   bool conditional() const { return !blocks_.empty(); }
+  // From now on, what conditions guard is computed before them where loop variables give it, so that loads can stand there too: see hoisted().
+  void hoist() { hoists_ = true; }
+  // Inside of conditionals: the condition, over variables of loops outside of `depth`, under which a statement before them can do what one here would, for a
+  // load at `at`; nothing when it cannot.
+  std::optional<std::string> hoisted(const Index& at, int depth) const;
+  // A statement at `depth` before all conditionals being written.
+  void statement_before(const std::string& text, int depth);
   IndexSpace& space() { return space_; }
   std::string fresh(const char* prefix) { return prefix + std::to_string(next_++); }
 
@@ -87,6 +95,8 @@ class Emitter {
   std::optional<Index> known_index(const ir::Value* value, const Index& at);
   // Conditions that are not always true of 0 ≤ index < extent, joined by &&; empty when always.
   std::string within(const Index& index, int64_t extent);
+  // True when all of the index is known before the conditionals being written.
+  bool is_before(const Index& index) const;
   const Scalar* find(const Key& key) const;
   void remember(const Key& key, const Scalar& scalar);
 
@@ -94,6 +104,9 @@ class Emitter {
   Leaf leaf_;
   std::vector<Scope> loops_;
   std::vector<Scope> blocks_;
+  std::vector<Scalar> conditions_;  // of the blocks
+  bool hoists_ = false;
+  std::set<int> before_;  // atoms of guards that stand before conditionals
   std::unordered_map<const ir::Value*, Scalar> bound_;
   int next_ = 0;
 };

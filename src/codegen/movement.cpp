@@ -60,8 +60,12 @@ Index Emitter::guarded(const Index& index, int64_t extent) {
   if (low >= 0 && high < extent) return index;
   int depth = space_.depth(index);
   std::string name = fresh("g");
-  statement("const int64_t " + name + " = " + space_.text(index) + ";", depth);
-  return space_.var(space_.add_atom({name, 0, extent - 1, depth, -1, 1}));
+  const std::string text = "const int64_t " + name + " = " + space_.text(index) + ";";
+  const bool before = hoists_ && is_before(index);
+  before ? statement_before(text, depth) : statement(text, depth);
+  const int atom = space_.add_atom({name, 0, extent - 1, depth, -1, 1});
+  if (before) before_.insert(atom);
+  return space_.var(atom);
 }
 
 std::optional<Index> Emitter::known_index(const ir::Value* value, const Index& at) {

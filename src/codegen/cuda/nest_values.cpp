@@ -105,7 +105,7 @@ void NestWriter::note_direction(const ir::Value* value, const Index& at) {
 Scalar NestWriter::load(const ir::Value* value, const Index& at, size_t a) {
   note_direction(value, at);
   const std::string type = scalar_type(value->type.dtype), p = "p" + num(static_cast<int64_t>(a));
-  const bool vector = moves_as_vector(at) && !emitter_->conditional();
+  const bool vector = moves_as_vector(at) && (!emitter_->conditional() || emitter_->hoisted(at, innermost_));
   const std::string wide = "vec<" + type + ", " + num(shape_.vector) + ">";
   auto from = [&](const Index& index) { return "*(const " + wide + "*)(" + p + " + " + space_.text(index) + ")"; };
   if (at == full_ && !emitter_->conditional() && (vector || shape_.vector == 1)) {
@@ -121,7 +121,11 @@ Scalar NestWriter::load(const ir::Value* value, const Index& at, size_t a) {
   }
   if (!vector) return emitter_->define(type, p + "[" + space_.text(at) + "]", space_.depth(at));
   const std::string name = emitter_->fresh("x");
-  emitter_->statement("const " + wide + " " + name + " = " + from(chunk_index(at)) + ";", 2);
+  if (emitter_->conditional()) {
+    emitter_->statement_before(wide + " " + name + " = {};\nif (" + *emitter_->hoisted(at, innermost_) + ") " + name + " = " + from(chunk_index(at)) + ";", 2);
+  } else {
+    emitter_->statement("const " + wide + " " + name + " = " + from(chunk_index(at)) + ";", 2);
+  }
   return emitter_->define(type, name + ".v[e]", innermost_);
 }
 

@@ -286,6 +286,7 @@ NestCode NestWriter::write() {
   make_vars();
   if (attempt_.across >= 0) patch_ = std::clamp<int64_t>(32 / measure().element_bytes, 4, 16);
   emitter_.emplace(space_, [this](const ir::Value* v, const Index& at) { return leaf(v, at); }, innermost_ + 1);
+  if (shape_.vector > 1) emitter_->hoist();
   std::string setup = members_.columns() ? column_setup() : "";
   store_rows(0);
   std::string row = emitter_->flush(1);

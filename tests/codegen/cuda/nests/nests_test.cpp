@@ -239,6 +239,20 @@ TEST_F(CudaNests, MovedElements) {
     }
 }
 
+// Parts put together along outer dims: which part it is does not depend on the elements of a vector.
+TEST_F(CudaNests, PartsSideBySide) {
+  for (int multiprocessors : {1, 132}) {
+    Graph g;
+    V q = g.arg({2, 3, 10, 16}, DType::BF16), k = g.arg({2, 3, 10, 16}, DType::BF16), v = g.arg({2, 3, 10, 16}, DType::BF16);
+    auto by_token = [&](V x) { return g.b.reshape(g.b.transpose(x, {0, 2, 1, 3}), {2, 10, 1, 48}); };
+    V packed = g.b.concatenate({by_token(q), by_token(k), by_token(v)}, 2), rows = g.b.reshape(packed, {20, 144});
+    V table = g.arg({7, 48}), more = g.arg({13, 48}), both = g.b.concatenate({table, more}, 0);
+    V padded = g.b.pad(g.b.concatenate({g.b.slice(both, {2, 0}, {9, 48}, {1, 1}), both}, 0), g.b.splat(ir::tensor(DType::F32, {}), 3), {2, 0}, {1, 0}, {0, 0});
+    g.b.ret({g.mul(packed, 2.0), g.b.sum(g.b.convert(rows, DType::F32), {0}), g.mul(padded, 0.5), g.mul(both, 3.0)});
+    check(*g.function, "parts side by side", multiprocessors);
+  }
+}
+
 TEST_F(CudaNests, SplitHeadsAndSplitLoops) {
   Graph g;
   V packed = g.arg({4, 10, 3 * 4 * 16}, DType::BF16);
