@@ -18,7 +18,8 @@ endif()
 
 # The CUDA runtime over a driver that only pretends, in a process of its own.
 if(THALWEG_TESTS)
-  add_executable(cuda_failures_test tests/runtime/cuda_failures/failures_test.cpp tests/runtime/cuda_failures/pretended_driver.cpp)
+  file(GLOB _failure_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/runtime/cuda_failures/*.cpp)
+  add_executable(cuda_failures_test ${_failure_tests})
   target_include_directories(cuda_failures_test PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(cuda_failures_test PRIVATE runtime_cuda GTest::gtest_main)
   gtest_discover_tests(cuda_failures_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)

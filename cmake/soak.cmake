@@ -14,7 +14,7 @@ target_link_libraries(soak PRIVATE runtime_mutable)
 add_executable(mutation_suite tests/soak/mutation_main.cpp tests/soak/soak_test.cpp tests/runtime/sim/adversarial_test.cpp tests/runtime/sim/explorer_test.cpp)
 target_link_libraries(mutation_suite PRIVATE runtime_mutable GTest::gtest)
 add_test(NAME mutation_suite COMMAND mutation_suite)
-set_tests_properties(mutation_suite PROPERTIES TIMEOUT 600)
+set_tests_properties(mutation_suite PROPERTIES TIMEOUT 1200)
 add_test(NAME soak COMMAND soak --programs 10000)
 set_tests_properties(soak PROPERTIES TIMEOUT 600)
 

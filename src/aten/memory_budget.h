@@ -12,7 +12,8 @@ namespace thalweg::aten {
 // False when this process has no PyTorch with CUDA: then nothing is changed.
 bool share_memory_budget(runtime::Device& device, std::function<void()> empty_torch_cache);
 
-// The same for the session's device, with PyTorch's own allocator, where it is a GPU.
+// The same for the session's device, with PyTorch's own allocator, where it is a GPU. With THALWEG_GPU_MEMORY=torch in the environment, guest mode instead: all
+// memory of the device comes in slabs from PyTorch's allocator; throws Error(Missing) where PyTorch has no CUDA.
 void share_memory_budget(runtime::Device& device);
 
 }  // namespace thalweg::aten

@@ -3,7 +3,9 @@
 
 #include <cstdlib>
 #include <random>
+#include <utility>
 
+#include "runtime/rules.h"
 #include "runtime/sim/explorer.h"
 #include "tests/runtime/sim/world.h"
 #include "tests/soak/program.h"
@@ -147,6 +149,23 @@ TEST(SoakTest, RandomProgramsAreNeverCorruptOnThreads) {
     Outcome outcome = run_on_threads(program, i + 1, i % 2 == 0);
     ASSERT_FALSE(outcome.corrupt) << outcome.what << " on threads\n" << program.text();
     ASSERT_EQ(outcome.races, 0u) << outcome.race << "\non threads\n" << program.text();
+  }
+}
+
+// What the mutation suite (mutation_main.cpp) relies on: without a rule, random programs do go wrong, and the race checker says so.
+TEST(SoakTest, Case77ARuleThatIsSwitchedOffIsMissed) {
+  for (runtime::Rule rule : {runtime::Rule::HeapChecksOrder, runtime::Rule::ReadWaitsForWrite, runtime::Rule::SymmetricWait}) {
+    bool& off = runtime::rules_off[static_cast<size_t>(rule)];
+    const bool before = std::exchange(off, true);
+    int corrupt = 0;
+    for (uint64_t seed = 1; seed <= 400 && corrupt == 0; ++seed) {
+      auto scheduler = runtime::sim::make_scheduler("newest-first", seed);
+      Outcome outcome = run_program(make_program(seed, {}, true), *scheduler, true);
+      corrupt += outcome.corrupt;
+      EXPECT_TRUE(!outcome.corrupt || outcome.races > 0);
+    }
+    off = before;
+    EXPECT_GT(corrupt, 0) << "rule " << static_cast<int>(rule);
   }
 }
 

@@ -12,7 +12,8 @@ namespace thalweg::runtime::cuda {
 // Any thread. Throws Error(OutOfMemory).
 std::shared_ptr<char> pinned_memory(const Device& device, size_t bytes);
 
-// Copies `bytes` of host memory into `to` at `offset`, as a submission on `stream`. `from` may be changed as soon as this returns.
+// Copies `bytes` of host memory into `to` at `offset`, as submissions on `stream`. `from` may be changed as soon as this returns. Large copies use a few
+// threads of the host, as those of copy_to_host() do.
 void copy_from_host(Stream& stream, const BufferPtr& to, size_t offset, const void* from, size_t bytes);
 // The same from memory of pinned_memory(), which is kept until the copy has completed; it must not be changed before.
 void copy_from_pinned(Stream& stream, const BufferPtr& to, size_t offset, std::shared_ptr<char> from, size_t bytes);

@@ -1,9 +1,11 @@
 // The C functions that test_budget.py calls: Thalweg's GPU memory beside PyTorch's, without the torch device.
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "aten/memory_budget.h"
 #include "runtime/cuda/cuda_device.h"
+#include "runtime/pooled_device.h"
 #include "support/error.h"
 
 namespace {
@@ -12,7 +14,9 @@ using namespace thalweg::runtime;
 
 std::string last_error;
 
-Device& gpu() { return cuda::device(0); }
+// The device that borrows, once there is one; else the one in the cooperative budget.
+std::shared_ptr<Device> guest;
+Device& gpu() { return guest ? *guest : cuda::device(0); }
 
 }  // namespace
 
@@ -22,6 +26,19 @@ Device& gpu() { return cuda::device(0); }
 EXPORT const char* thalweg_error() { return last_error.c_str(); }
 // 1 when the budget is shared with PyTorch.
 EXPORT int thalweg_share(void (*empty_torch_cache)()) { return thalweg::aten::share_memory_budget(gpu(), empty_torch_cache); }
+// From now on another device, whose memory comes from `take` (0: it has none) and goes back to `give`; null functions: back to the first one.
+EXPORT void thalweg_borrow(void* (*take)(size_t bytes), void (*give)(void* base)) {
+  guest.reset();
+  if (take == nullptr) return;
+  guest = cuda::make_device(0);
+  SlabLender lender;
+  lender.take = [take](size_t bytes) {
+    char* base = static_cast<char*>(take(bytes));
+    return Slab{base, base ? bytes : 0, {}};
+  };
+  lender.give = give;
+  static_cast<PooledDevice&>(*guest).set_lender(std::move(lender));
+}
 // A buffer filled with `value`, null when there is no memory.
 EXPORT void* thalweg_allocate(size_t bytes, int value) {
   try {

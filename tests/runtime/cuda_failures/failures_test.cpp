@@ -86,6 +86,38 @@ TEST_F(CudaFailuresTest, EveryCallFailsOnceAndWorkGoesOn) {
   EXPECT_GT(errors, 20);
 }
 
+TEST_F(CudaFailuresTest, LargeCopiesByManyThreadsComeBackAsTheyWent) {
+  unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  auto device = make_device(0);
+  for (size_t bytes : {(size_t{4} << 20) + 1, size_t{12} << 20, (size_t{37} << 20) + 1234}) {
+    std::vector<char> there(bytes), back(bytes);
+    for (size_t i = 0; i < bytes; i += 97) there[i] = static_cast<char>(random());
+    BufferPtr buffer = device->copy_stream().allocate(bytes + 100);
+    copy_from_host(device->copy_stream(), buffer, 50, there.data(), bytes);
+    copy_to_host(device->compute_stream(), buffer, 50, back.data(), bytes);
+    EXPECT_TRUE(there == back) << bytes;
+    EXPECT_THROW(copy_from_host(device->copy_stream(), buffer, 101, there.data(), bytes), Error);
+    EXPECT_THROW(copy_to_host(device->copy_stream(), buffer, 101, back.data(), bytes), Error);
+    // A call that fails on any of the threads is the copy's error.
+    for (int call : {1, 5, 11}) {
+      fail_call(call, kInvalidValue);
+      bool failed = false;
+      try {
+        copy_to_host(device->compute_stream(), buffer, 50, back.data(), bytes);
+      } catch (const Error&) {
+        failed = true;
+      }
+      // Failures in looking whether something has completed are only found out later.
+      EXPECT_TRUE(failed || std::string(failed_symbol()) != "cuMemcpyDtoHAsync") << failed_symbol();
+      fail_call(0, kSuccess);
+    }
+    copy_to_host(device->compute_stream(), buffer, 50, back.data(), bytes);
+    EXPECT_TRUE(there == back) << bytes;
+  }
+}
+
 TEST_F(CudaFailuresTest, AFullGpuIsOutOfMemoryUntilSomethingIsFreed) {
   auto device = make_device(0);
   std::vector<BufferPtr> held;

@@ -18,6 +18,7 @@ std::atomic<int> left{0}, objects{0};
 std::atomic<Result> failure{kSuccess};
 std::atomic<const char*> failed{""};
 std::atomic<size_t> used{0};
+Requests requests;  // made by one thread at a time
 std::atomic<bool> capturing{false};
 thread_local Context current = nullptr;
 std::atomic<uintptr_t> handles{64};
@@ -53,8 +54,11 @@ void fill_in(Driver& table) {
   table.memory_info = [](size_t* free, size_t* total) -> Result { return *free = kBytes - used + (size_t{128} << 20), *total = kBytes, kSuccess; };
   table.memory_granularity = [](size_t* bytes, const MemoryProperties*, int) -> Result { return *bytes = kPage, kSuccess; };
 
-  table.stream_create = [](StreamHandle* stream, unsigned, int) -> Result {
+  table.stream_create = [](StreamHandle* stream, unsigned flags, int priority) -> Result {
     if (Result result = step("cuStreamCreateWithPriority")) return result;
+    requests.streams += 1;
+    requests.blocking_streams += flags != kStreamNonBlocking;
+    requests.streams_with_priority += priority != 0;
     ++objects;
     return *stream = reinterpret_cast<StreamHandle>(++handles), kSuccess;
   };
@@ -92,8 +96,10 @@ void fill_in(Driver& table) {
     return *base = (reinterpret_cast<DevicePtr>(range) + kPage - 1) / kPage * kPage, kSuccess;
   };
   table.address_free = [](DevicePtr base, size_t bytes) -> Result { return munmap(host(base), bytes), kSuccess; };
-  table.memory_create = [](MemoryHandle* handle, size_t bytes, const MemoryProperties*, unsigned long long) -> Result {
+  table.memory_create = [](MemoryHandle* handle, size_t bytes, const MemoryProperties* properties, unsigned long long) -> Result {
     if (Result result = step("cuMemCreate")) return result;
+    requests.memories += 1;
+    requests.shareable_memories += properties->handle_types != 0;
     if (used + bytes > kBytes) return kErrorOutOfMemory;
     used += bytes;
     return *handle = bytes, kSuccess;
@@ -156,5 +162,6 @@ const char* failed_symbol() { return failed; }
 size_t pretended_bytes() { return kBytes; }
 size_t pretended_used() { return used; }
 int pretended_objects() { return objects; }
+Requests pretended_requests() { return requests; }
 
 }  // namespace thalweg::runtime::cuda

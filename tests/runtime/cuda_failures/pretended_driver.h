@@ -19,5 +19,11 @@ size_t pretended_bytes();
 size_t pretended_used();
 // Streams and events that exist.
 int pretended_objects();
+// How streams and memory were asked for so far.
+struct Requests {
+  int streams = 0, blocking_streams = 0, streams_with_priority = 0;
+  int memories = 0, shareable_memories = 0;
+};
+Requests pretended_requests();
 
 }  // namespace thalweg::runtime::cuda
