@@ -58,8 +58,9 @@ void Session::State::flush(Trace& trace, const char* reason, const std::string& 
     record.operations = static_cast<int64_t>(graph.order.size());
     record.outputs = static_cast<int64_t>(graph.outputs.size());
     const std::shared_ptr<const Program> program = program_for(graph, record);
-    const bool earlier_may_fail = std::any_of(in_flight.begin(), in_flight.end(), [](const Launch& l) { return l.fallible; });
-    settle(earlier_may_fail ? 0 : kRunAhead - 1);
+    // A GPU's programs that may fail overwrite nothing, so that what follows them need not wait: on a failure everything goes back to the state before.
+    if (lazy::is_host_memory(use_device())) settle_fallible();
+    settle(kRunAhead - 1);
     std::vector<exec::Argument> arguments = arguments_for(graph, record);
     const auto start = std::chrono::steady_clock::now();
     exec::LaunchResult result = program->executable->launch(use_device().compute_stream(), arguments);

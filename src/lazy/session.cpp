@@ -387,7 +387,7 @@ void Session::sync(const char* reason, bool wait) {
   std::string line = state_->line_source ? state_->line_source() : std::string();
   std::lock_guard guard(state_->lock);
   state_->count("MarkStep");
-  if (std::any_of(state_->in_flight.begin(), state_->in_flight.end(), [](const Launch& l) { return l.fallible; })) state_->settle(0);
+  if (!state_->in_flight.empty()) lazy::is_host_memory(state_->use_device()) ? state_->settle_fallible() : state_->poll();
   Trace& trace = state_->thread_trace();
   state_->flush(trace, reason, line);
   if (wait) state_->settle(0);
