@@ -1,10 +1,11 @@
 // What kernels for GPUs cost beside copying as many bytes: rows, columns, elementwise, moved elements, scatter, sort. With --compile they are only compiled,
-// for an H200, which needs no GPU.
+// for an H200, which needs no GPU; --compile FOLDER leaves text and machine code there.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <random>
@@ -27,6 +28,8 @@ using ir::DType;
 using ir::OpCode;
 using V = ir::Value*;
 using namespace runtime::cuda;
+
+constexpr int kLocalBytes = 3;  // CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
 
 // Memory of the GPU; lives as long as the program.
 class Card {
@@ -102,7 +105,7 @@ std::vector<char> random_bytes(const ir::Type& type, std::mt19937& random, int64
 
 class Bench {
  public:
-  explicit Bench(bool compile_only) {
+  Bench(bool compile_only, std::string folder) : folder_(std::move(folder)) {
     if (compile_only) return;
     card_.emplace();
     const size_t bytes = size_t{1} << 30;
@@ -110,7 +113,8 @@ class Bench {
     const double ms = card_->milliseconds([&] { card_->copy(b, a, bytes); });
     copy_ = 2.0 * static_cast<double>(bytes) / ms * 1e-6;
     card_->release();
-    std::printf("copy of 1 GiB: %.0f GB/s read and written\n%-44s %8s %9s %8s %7s %10s\n", copy_, "kernel", "ms", "GB/s", "of copy", "kernels", "registers");
+    std::printf("copy of 1 GiB: %.0f GB/s read and written\n%-44s %8s %9s %8s %7s %9s %7s\n", copy_, "kernel", "ms", "GB/s", "of copy", "kernels", "registers",
+                "spilled");
   }
 
   // Integers of the inputs lie in [0, below). GB/s counts arguments read once and results written once.
@@ -128,6 +132,10 @@ class Bench {
     const auto start = std::chrono::steady_clock::now();
     const std::vector<codegen::cuda::Image> images = codegen::cuda::compile(sources, card_ ? card_->architecture() : 90);
     if (!card_) {
+      for (size_t i = 0; i < sources.size() && !folder_.empty(); ++i) {
+        std::ofstream(folder_ + "/" + sources[i].name + ".cu") << "// " << name << "\n" << sources[i].text;
+        std::ofstream(folder_ + "/" + sources[i].name + ".cubin", std::ios::binary) << *images[i];
+      }
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       return (void)std::printf("%-44s %zu kernels, %.2f s\n", name.c_str(), sources.size(), seconds);
     }
@@ -149,7 +157,7 @@ class Bench {
     for (const ir::Value* result : graph.function->body.terminator().operands) bytes += static_cast<double>(result->type.bytes());
     std::vector<Ready> kernels;
     size_t next = 0;
-    int registers = 0;
+    int registers = 0, spilled = 0;
     for (const bench::KernelStep& step : steps.steps()) {
       Ready ready;
       for (size_t i = 0; i < step.args.size(); ++i) {
@@ -165,6 +173,9 @@ class Bench {
         ready.kernel = ready.module->kernel(texts[next].source.name.c_str());
         ready.shape = {{texts[next].blocks, 1, 1}, {texts[next].threads, 1, 1}, 0};
         registers = std::max(registers, ready.kernel.registers());
+        int local = 0;
+        check(driver().function_attribute(&local, kLocalBytes, ready.kernel.handle()), "read an attribute of a kernel");
+        spilled = std::max(spilled, local);
         ++next;
       }
       kernels.push_back(std::move(ready));
@@ -180,10 +191,11 @@ class Bench {
       }
     });
     const double rate = bytes / ms * 1e-6;
-    std::printf("%-44s %8.4f %9.0f %7.0f%% %7zu %10d\n", name.c_str(), ms, rate, 100 * rate / copy_, kernels.size(), registers);
+    std::printf("%-44s %8.4f %9.0f %7.0f%% %7zu %9d %7d\n", name.c_str(), ms, rate, 100 * rate / copy_, kernels.size(), registers, spilled);
     std::fflush(stdout);
   }
 
+  std::string folder_;
   std::optional<Card> card_;
   double copy_ = 1;
 };
@@ -272,7 +284,7 @@ Graph argmax(int64_t rows, int64_t width) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  Bench bench(count > 1 && std::string(arguments[1]) == "--compile");
+  Bench bench(count > 1 && std::string(arguments[1]) == "--compile", count > 2 ? arguments[2] : "");
   const int64_t tokens = 25216;
   bench.run("add f32 25216 x 3072", add_and_scale(tokens, 3072));
   bench.run("add bf16 25216 x 3072", in_bf16(add_and_scale(tokens, 3072)));

@@ -95,7 +95,7 @@ class KernelSteps {
   void add(const ir::Op& op) {
     std::map<size_t, int> partials;
     if (op.code == ir::OpCode::SelectAndScatter && codegen::is_scatter(op)) {
-      add(codegen::write_select_and_scatter(op), partials, -1);
+      add(codegen::cuda::write_select_and_scatter(op), partials, -1);
     } else if (codegen::is_scatter(op)) {
       for (size_t i = 0; i < op.results.size(); ++i) copy(op.operand(i), op.result(i));
       if (op.result()->type.size() > 0 && op.operand(op.results.size() + 1)->type.size() > 0) add(codegen::cuda::write_scatter(op));

@@ -128,7 +128,8 @@ void add_copy(const ir::Value* from, const ir::Value* to, std::vector<Step>& ste
 }
 
 void add_scatter(const ir::Op& op, const HeavyContext& context, std::vector<Step>& steps) {
-  if (op.code == OpCode::SelectAndScatter) return add_part(op, codegen::write_select_and_scatter(op), context, steps);
+  if (op.code == OpCode::SelectAndScatter)
+    return add_part(op, on_gpu(*context.options) ? codegen::cuda::write_select_and_scatter(op) : codegen::write_select_and_scatter(op), context, steps);
   for (size_t i = 0; i < op.results.size(); ++i) add_copy(op.operand(i), op.result(i), steps);
   if (op.result()->type.size() == 0 || op.operand(op.results.size() + 1)->type.size() == 0) return;
   if (on_gpu(*context.options)) return add_parts(op, codegen::cuda::write_scatter(op), context, steps);

@@ -112,7 +112,7 @@ inline float to_float(f16_t a) {
 }
 
 inline bf16_t to_bf16(float a) {
-#ifdef __CUDACC_RTC__
+#if defined(__CUDACC_RTC__) && __CUDA_ARCH__ >= 800
   unsigned short rounded;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(a));
   return {rounded};
@@ -340,7 +340,7 @@ inline T s_min(T a, T b) {
   T smaller = !(a >= b) ? a : b;
   return b != b ? b : a == b ? same : smaller;
 }
-#ifdef __CUDACC_RTC__
+#if defined(__CUDACC_RTC__) && __CUDA_ARCH__ >= 800
 // One instruction; NaN loses its bits.
 inline float s_max(float a, float b) {
   float c;
@@ -562,7 +562,7 @@ inline float fast_exp2(float x) {
 #endif
 inline float s_exp(float x) {
 #ifdef __CUDACC_RTC__
-  float c = x < -104.0f ? -104.0f : x > 0x1.62e43p6f ? 0x1.62e43p6f : x;  // the latter: infinity, with no loss below it
+  float c = s_min(s_max(x, -104.0f), 0x1.62e43p6f);  // the latter gives infinity, and nothing below it does
   float whole = c * 0x1.715476p0f;
   float lost = fma(c, 0x1.4ae0cp-26f, fma(c, 0x1.715476p0f, -whole));
   float power = fast_exp2(whole);
@@ -620,7 +620,11 @@ inline float s_logistic(float x) {
 inline float s_erf(float x) {
   float a = THALWEG_LIBM(fabsf)(x), square = x * x;
   float near = fma(x, horner(square, 0.12837917f, -0.37612635f, 0.11283702f, -0.026859703f, 0.005201716f, -0.00081498054f, 8.397793e-05f), x);
+#ifdef __CUDACC_RTC__
+  float c = s_min(a, 3.93f);
+#else
   float c = a > 3.93f ? 3.93f : a;
+#endif
   float q = horner(c, -0.00015955669f, 1.1294299f, 0.6335521f, 0.10800204f, -0.024888245f, 0.0040504104f, -0.00039588712f, 1.419063e-05f, 5.2942414e-07f);
 #ifdef __CUDACC_RTC__
   float far = 1.0f - fast_exp2(-0x1.715476p0f * q);

@@ -41,8 +41,9 @@ NestShape row_shape(const NestWork& work, const NestMembers& members, int multip
     // One lane a row where rows are many, else some.
     shape.ordered = !work.simple_rows;
     while (shape.lanes < kMostLanes && work.inner >= int64_t{shape.lanes} * 32 && work.rows * shape.lanes < threads / 2) shape.lanes *= 2;
-    shape.chunks = work.inner;
     shape.nested = shape.lanes == 1;
+    if (shape.ordered && !shape.nested) shape.vector = vector_of(work, static_cast<int>(std::min<int64_t>(work.most_kept, 8)));
+    shape.chunks = work.inner / shape.vector;
   } else {
     shape.vector = vector_of(work, static_cast<int>(std::min<int64_t>(work.most_kept, 8)));
     shape.chunks = work.inner / shape.vector;

@@ -7,6 +7,7 @@
 #include "codegen/cuda/sort.h"
 #include "codegen/scalar_text.h"
 #include "codegen/scatter.h"
+#include "ir/dimension_numbers.h"
 
 namespace thalweg::codegen::cuda {
 namespace {
@@ -218,5 +219,55 @@ class ScatterWriter {
 }  // namespace
 
 std::vector<NestCode> write_scatter(const ir::Op& op) { return ScatterWriter(op).write(); }
+
+NestCode write_select_and_scatter(const ir::Op& op) {
+  const ir::Value *operand = op.operand(0), *source = op.operand(1), *init = op.operand(2);
+  const ir::Dims &in = operand->type.dims, &out = source->type.dims;
+  const ir::Window w = ir::window_of(op.attrs, operand->type.rank());
+  const std::string type = scalar_type(operand->type.dtype);
+  NestCode code;
+  code.args = {{operand, NestArg::Role::Read, operand->type.bytes(), false},
+               {source, NestArg::Role::Read, source->type.bytes(), false},
+               {op.result(), NestArg::Role::Write, operand->type.bytes(), false}};
+  std::string pointers = "const " + type + "* const p0 = (const " + type + "*)args[0];\nconst " + type + "* const p1 = (const " + type + "*)args[1];\n" + type +
+                         "* const p2 = (" + type + "*)args[2];\n";
+  std::string first;
+  if (init->def && init->def->code == ir::OpCode::Constant) {
+    first = literal_text(*init->def->attrs.literal("value"), 0);
+  } else {
+    code.args.push_back({init, NestArg::Role::Read, init->type.bytes(), false});
+    pointers += "const " + type + "* const p3 = (const " + type + "*)args[3];\n", first = "*p3";
+  }
+  IndexSpace space;
+  std::vector<Index> window(in.size()), tap(in.size());
+  std::string inside, window_loops, tap_loops, window_ends, tap_ends;
+  for (size_t k = 0; k < in.size(); ++k) {
+    const std::string n = num(static_cast<int64_t>(k)), stride = num(w.stride[k]), low = num(w.pad_low[k]);
+    const int64_t reach = (w.size[k] - 1) * w.window_dilation[k];
+    window[k] = space.var(space.add_atom({"o" + n, 0, out[k] - 1, 1, -1, 1}));
+    tap[k] = window[k] * w.stride[k] + space.var(space.add_atom({"t" + n, 0, w.size[k] - 1, 2, -1, 1})) * w.window_dilation[k] + Index(-w.pad_low[k]);
+    inside += (k ? " && (uint64_t)(" : "(uint64_t)(") + space.text(tap[k]) + ") < " + num(in[k]) + "ull";
+    // Windows that may reach element i: the first ends at or behind it, the last begins at or before it.
+    window_loops += "for (int64_t o" + n + " = i" + n + " + " + low + " > " + num(reach) + " ? (i" + n + " + " + low + " - " + num(reach) + " + " + stride +
+                    " - 1) / " + stride + " : 0; o" + n + " < " + num(out[k]) + " && o" + n + " * " + stride + " <= i" + n + " + " + low + "; ++o" + n +
+                    ") {\n";
+    tap_loops += "for (int64_t t" + n + " = 0; t" + n + " < " + num(w.size[k]) + "; ++t" + n + ") {\n";
+    window_ends += "}\n", tap_ends += "}\n";
+  }
+  Emitter e(space, [](const ir::Value*, const Index&) -> std::optional<Scalar> { return {}; }, 3);
+  const Scalar pair[] = {{"best", 2}, {"x", 2}};
+  const std::string keep = e.apply(*op.regions[0], pair)[0].text, choose = e.flush(2);
+  const Scalar add[] = {{"total", 2}, {"p1[" + space.text(flatten(window, out)) + "]", 2}};
+  const std::string sum = e.apply(*op.regions[1], add)[0].text, combine = e.flush(2), invariant = e.flush(0) + e.flush(1);
+  const std::string body = tap_loops + (inside.empty() ? "{\n" : "if (" + inside + ") {\n") + "const int64_t where = " + space.text(flatten(tap, in)) +
+                           ";\nconst " + type + " x = p0[where];\nif (chosen < 0) { chosen = where; best = x; } else {\n" + choose + "if (!(" + keep +
+                           ")) { chosen = where; best = x; }\n}\n}\n" + tap_ends;
+  code.units = operand->type.size();
+  code.unit_cost = 16.0 * static_cast<double>(product(w.size));
+  code.body = pointers + invariant + "for (int64_t u = begin; u < end; ++u) {\n" + decode_text("u", "i", in) + type + " total = " + first + ";\n" +
+              window_loops + "int64_t chosen = -1;\n" + type + " best = {};\n" + body + "if (chosen == u) {\n" + combine + "total = " + sum + ";\n}\n" +
+              window_ends + "p2[u] = total;\n}\n";
+  return code;
+}
 
 }  // namespace thalweg::codegen::cuda

@@ -11,4 +11,7 @@ namespace thalweg::codegen::cuda {
 // of these. Sums of long runs of equal places are put together from parts of runs, by shape alone.
 std::vector<NestCode> write_scatter(const ir::Op& op);
 
+// The text of a select_and_scatter, with the args of its kernel on the CPU: a thread an element, which looks for the windows that choose it.
+NestCode write_select_and_scatter(const ir::Op& op);
+
 }  // namespace thalweg::codegen::cuda

@@ -339,6 +339,29 @@ TEST_F(CudaNests, OverlappingScatters) {
   check(*g.function, "overlapping windows", 132);
 }
 
+// Gradients of the largest elements of windows that overlap, with and without padding.
+TEST_F(CudaNests, SelectAndScatter) {
+  for (int64_t pad : {0, 1})
+    for (int64_t stride : {1, 2, 3}) {
+      Graph g;
+      V x = g.arg({2, 9, 11, 3}, DType::S32);
+      ir::Window w{{1, 3, 2, 1}, {1, stride, 2, 1}, {0, pad, 0, 0}, {0, pad, 0, 0}, {1, 1, 1, 1}, {1, 1, 1, 1}};
+      V source = g.arg({2, (9 + 2 * pad - 3) / stride + 1, 5, 3}, DType::S32);
+      ir::Attributes attributes;
+      ir::set_window(attributes, w);
+      const ir::Type scalar = ir::tensor(DType::S32, {});
+      std::vector<std::unique_ptr<ir::Block>> regions;
+      for (int i = 0; i < 2; ++i) {
+        regions.push_back(std::make_unique<ir::Block>());
+        V a = regions.back()->add_arg(scalar), b = regions.back()->add_arg(scalar);
+        ir::Builder inner(*regions.back());
+        inner.ret({i == 0 ? inner.compare(ir::Comparison::GE, a, b) : inner.binary(OpCode::Add, a, b)});
+      }
+      g.b.ret({g.b.make(OpCode::SelectAndScatter, {x, source, g.b.splat(scalar, 5)}, std::move(attributes), {}, std::move(regions))->result()});
+      check(*g.function, "select_and_scatter", 132);
+    }
+}
+
 // The distance of `got` from `want` in units of the last place of a float.
 double ulps(float got, double want) {
   const float nearest = static_cast<float>(want);
