@@ -1,4 +1,5 @@
 // Milliseconds of cuDNN's plans as programs use them: attention of ViT-B/16 and convolutions of ResNet-50, bf16; beside bench/cudnn_peers.py.
+#include <chrono>
 #include <cstdio>
 #include <vector>
 
@@ -31,8 +32,10 @@ std::vector<uint16_t> numbers(size_t count) {
 void report(const std::shared_ptr<const Graph>& graph, bool deterministic, bool measured, const Buffers& buffers, double flops) {
   runtime::Device& device = runtime::cuda::device();
   runtime::Stream& stream = device.compute_stream();
+  const auto start = std::chrono::steady_clock::now();
   Plan plan(Gpu(device), graph, {.deterministic = deterministic});
   if (measured) plan.measure(stream, buffers);
+  const double ready = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::vector<runtime::BufferPtr> memory;
   std::vector<Argument> arguments;
   for (const auto& [id, bytes] : buffers) {
@@ -42,8 +45,8 @@ void report(const std::shared_ptr<const Graph>& graph, bool deterministic, bool 
   }
   void* const scratch = memory.emplace_back(stream.allocate(plan.workspace_bytes()))->data();
   const double seconds = seconds_of(stream, memory, "bench", [&](void* native) { plan.run(arguments, scratch, native); });
-  std::printf("%8.4f ms %7.1f TFLOP/s %8.1f MiB scratch  %s%s\n", seconds * 1e3, flops / seconds * 1e-12,
-              static_cast<double>(plan.workspace_bytes()) / (1 << 20),
+  std::printf("%8.4f ms %7.1f TFLOP/s %8.1f MiB scratch, ready in %.2f s  %s%s\n", seconds * 1e3, flops / seconds * 1e-12,
+              static_cast<double>(plan.workspace_bytes()) / (1 << 20), ready,
               deterministic ? ""
               : measured    ? "measured, "
                             : "free, ",
@@ -80,7 +83,7 @@ void convolution(Dims x, Dims w, int64_t stride, int64_t padding) {
   const double flops = 2.0 * static_cast<double>(s.y[0] * s.y[1] * s.y[2] * s.y[3] * w[1] * w[2] * w[3]);
   for (const auto kind : {ConvolutionShape::Kind::Forward, ConvolutionShape::Kind::DataGrad, ConvolutionShape::Kind::FilterGrad}) {
     s.kind = kind;
-    if (kind == ConvolutionShape::Kind::DataGrad && x[1] == 3) continue;  // nobody asks for the images' gradient
+    if (kind == ConvolutionShape::Kind::DataGrad && x[1] < 64) continue;  // nobody asks for the images' gradient
     const Buffers buffers{{kConvolutionX, bytes(s.x)}, {kConvolutionW, bytes(s.w)}, {kConvolutionY, bytes(s.y)}};
     report(convolution_graph(s), true, false, buffers, flops);
     report(convolution_graph(s), false, true, buffers, flops);
@@ -92,6 +95,9 @@ void convolution(Dims x, Dims w, int64_t stride, int64_t padding) {
 int main() {
   attention();
   convolution({256, 3, 224, 224}, {64, 3, 7, 7}, 2, 3);
+  convolution({256, 4, 224, 224}, {64, 4, 7, 7}, 2, 3);
+  convolution({256, 8, 224, 224}, {64, 8, 7, 7}, 2, 3);
+  convolution({256, 16, 115, 115}, {64, 16, 4, 4}, 1, 0);
   convolution({256, 64, 56, 56}, {64, 64, 3, 3}, 1, 1);
   convolution({256, 64, 56, 56}, {256, 64, 1, 1}, 1, 0);
   convolution({256, 256, 14, 14}, {256, 256, 3, 3}, 1, 1);

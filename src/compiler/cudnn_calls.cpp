@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "codegen/expression.h"
+#include "compiler/channels_last.h"
 #include "compiler/heavy.h"
 #include "compiler/products.h"
 #include "compiler/rewrite.h"
@@ -166,7 +167,7 @@ CudnnCall attention_grad_call(const ir::Op& op, const std::vector<Dims>& orders,
 
 class Drafter {
  public:
-  explicit Drafter(const CudnnTarget& target) : target_(target) {}
+  Drafter(const CudnnTarget& target, bool images) : target_(target), images_(images) {}
 
   std::vector<Value*> visit(ir::Builder& b, ir::Op& op);
   CudnnDrafts drafts;
@@ -175,11 +176,18 @@ class Drafter {
   std::vector<Value*> attention(ir::Builder& b, ir::Op& op);
   std::vector<Value*> attention_grad(ir::Builder& b, ir::Op& op);
   std::vector<Value*> convolution(ir::Builder& b, ir::Op& op);
+  std::vector<Value*> few_channels(ir::Builder& b, ir::Op& op, bool forward);
+  // The value with zeros behind its channels; the value with its dims in `order`. Made once each.
+  Value* padded(ir::Builder& b, Value* value);
+  Value* laid(ir::Builder& b, Value* value, const Dims& order);
   // The call with results whose dims lie in `orders` (empty: as they are), and the results as they were.
   std::vector<Value*> ordered(ir::Builder& b, const ir::Op& op, std::vector<Value*> operands, const std::vector<Dims>& orders,
                               std::function<CudnnCall(const ir::Op&)> draft);
 
   const CudnnTarget& target_;
+  const bool images_;  // there are convolutions
+  std::map<const Value*, Value*> padded_;
+  std::map<std::pair<const Value*, Dims>, Value*> laid_;
 };
 
 std::vector<Value*> Drafter::ordered(ir::Builder& b, const ir::Op& op, std::vector<Value*> operands, const std::vector<Dims>& orders,
@@ -228,13 +236,6 @@ std::optional<cudnn::Type> type_of(DType dtype) {
     default:
       return {};
   }
-}
-
-Dims channels_last(size_t rank) {
-  Dims order{0};
-  for (size_t d = 2; d < rank; ++d) order.push_back(static_cast<int64_t>(d));
-  order.push_back(1);
-  return order;
 }
 
 // True when the elements lie in `order` without gaps, at a multiple of 16 bytes.
@@ -312,21 +313,75 @@ std::optional<ConvolutionDraft> draft_of(const ir::Op& op) {
   return draft;
 }
 
+// Tensor cores read channels in eights: images of fewer get zeros behind theirs.
+constexpr int64_t kChannels = 8;
+
+Value* Drafter::padded(ir::Builder& b, Value* value) {
+  Value*& made = padded_[value];
+  if (!made) {
+    Dims none(value->type.dims.size(), 0), high = none;
+    high[1] = kChannels - value->type.dims[1];
+    made = b.pad(value, b.splat(ir::tensor(value->type.dtype), 0), none, high, none);
+    if (std::vector<Value*> moved = keep_channels_last(b, *made->def); !moved.empty()) made = moved[0];
+  }
+  return made;
+}
+
+Value* Drafter::laid(ir::Builder& b, Value* value, const Dims& order) {
+  Value*& made = laid_[{value, order}];
+  if (!made) {
+    made = b.transpose(value, order);
+    if (made != value)
+      if (std::vector<Value*> back = keep_channels_last(b, *made->def); !back.empty()) made = back[0];
+  }
+  return made;
+}
+
 std::vector<Value*> Drafter::convolution(ir::Builder& b, ir::Op& op) {
   std::optional<ConvolutionDraft> draft = draft_of(op);
   if (!draft) return {};
-  // Channels lie last in all tensors where they do in the first one.
+  using Kind = cudnn::ConvolutionShape::Kind;
+  const Kind kind = draft->shape.kind;
+  const bool narrow = draft->shape.element == cudnn::Type::BF16 || draft->shape.element == cudnn::Type::F16;
   const size_t rank = op.result()->type.dims.size();
+  if (narrow && rank == 4 && kind != Kind::DataGrad && config_of(op).integer("groups") == 1 && !config_of(op).boolean("transposed", false)) {
+    Value* x = op.operand(kind == Kind::Forward ? 0 : 1);
+    if (x->type.dims[1] < kChannels) return few_channels(b, op, kind == Kind::Forward);
+  }
+  // Channels lie last in all tensors where they do in the first one, and where tensor cores compute.
   const std::optional<StridedView> view = strided_view(op.operand(0));
-  Dims order = channels_last(rank);
-  if (!view || !is_packed(op.operand(0), *view, order) || rank == 3 || draft->shape.element == cudnn::Type::F64) std::iota(order.begin(), order.end(), 0);
-  auto lay = [&](int64_t id, const Dims& dims) { *draft->place(id).first = dims, *draft->place(id).second = strides_in(dims, order); };
-  std::vector<Value*> operands;
-  for (size_t i = 0; i < 2; ++i) lay(draft->ids[i], op.operand(i)->type.dims);
-  lay(draft->made, op.result()->type.dims);
-  if (!draft->plan(target_)) return {};
-  for (Value* operand : op.operands) operands.push_back(b.transpose(operand, order));
-  return ordered(b, op, std::move(operands), {order}, [draft = *draft, target = target_](const ir::Op& call) { return draft.call(call, target); });
+  const bool is_last = view && is_packed(op.operand(0), *view, channels_last(rank));
+  std::vector<Dims> orders(1, Dims(rank));
+  std::iota(orders[0].begin(), orders[0].end(), 0);
+  if (rank > 3 && draft->shape.element != cudnn::Type::F64 && (is_last || narrow || target_.tf32)) orders.insert(orders.begin(), channels_last(rank));
+  for (const Dims& order : orders) {
+    auto lay = [&](int64_t id, const Dims& dims) { *draft->place(id).first = dims, *draft->place(id).second = strides_in(dims, order); };
+    for (size_t i = 0; i < 2; ++i) lay(draft->ids[i], op.operand(i)->type.dims);
+    lay(draft->made, op.result()->type.dims);
+    if (!draft->plan(target_)) continue;
+    std::vector<Value*> operands{laid(b, op.operand(0), order), laid(b, op.operand(1), order)};
+    auto finish = [draft = *draft, target = target_](const ir::Op& call) { return draft.call(call, target); };
+    if (kind != Kind::FilterGrad || order != channels_last(rank)) return ordered(b, op, std::move(operands), {order}, finish);
+    // A weights' gradient goes to its weights, which lie as they do: what follows keeps to their order.
+    const Dims& w = op.result()->type.dims;
+    Value* made = b.custom_call("thalweg.convolution", std::move(operands), {ir::tensor(op.result()->type.dtype, picked(w, order))}, config_of(op))[0];
+    drafts[made->def] = finish;
+    const int64_t window = op.result()->type.size() / (w[0] * w[1]);
+    return {b.reshape(b.transpose(b.reshape(made, {w[0], window, w[1]}), {0, 2, 1}), w)};
+  }
+  return {};
+}
+
+// x, w → y or y, x → w over images with more channels, of zeros.
+std::vector<Value*> Drafter::few_channels(ir::Builder& b, ir::Op& op, bool forward) {
+  Type type = op.result()->type;
+  if (!forward) type.dims[1] = kChannels;
+  std::vector<Value*> operands{forward ? padded(b, op.operand(0)) : op.operand(0), padded(b, op.operand(1))};
+  Value* wide = b.custom_call("thalweg.convolution", std::move(operands), {type}, config_of(op))[0];
+  std::vector<Value*> made = convolution(b, *wide->def);
+  if (made.empty() || forward) return made;
+  const Dims& dims = op.result()->type.dims;
+  return {b.slice(made[0], Dims(dims.size(), 0), dims, Dims(dims.size(), 1))};
 }
 
 // A convolution of StableHLO whose window only slides, as the call; with the order that the call's dims have in the result.
@@ -364,6 +419,8 @@ std::vector<Value*> Drafter::visit(ir::Builder& b, ir::Op& op) {
   if (is_call(op, "thalweg.attention")) return attention(b, op);
   if (is_call(op, "thalweg.attention_grad")) return attention_grad(b, op);
   if (is_call(op, "thalweg.convolution")) return convolution(b, op);
+  if (!images_) return {};
+  if (std::vector<Value*> moved = keep_channels_last(b, op); !moved.empty()) return moved;
   const SlidingCall sliding = as_call(b, op);
   if (!sliding.call) return {};
   std::vector<Value*> planned = convolution(b, *sliding.call);
@@ -374,7 +431,10 @@ std::vector<Value*> Drafter::visit(ir::Builder& b, ir::Op& op) {
 }  // namespace
 
 CudnnDrafts draft_cudnn_calls(ir::Function& function, const CudnnTarget& target) {
-  Drafter drafter(target);
+  auto any = [&](auto is) { return std::any_of(function.body.ops.begin(), function.body.ops.end(), [&](const auto& op) { return is(*op); }); };
+  const bool images = any([](const ir::Op& op) { return op.code == OpCode::Convolution || is_call(op, "thalweg.convolution"); });
+  if (!images && !any([](const ir::Op& op) { return is_call(op, "thalweg.attention") || is_call(op, "thalweg.attention_grad"); })) return {};
+  Drafter drafter(target, images);
   rewrite(function, [&](ir::Builder& b, ir::Op& op) { return drafter.visit(b, op); });
   passes::decompose(function);
   passes::dce(function);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <random>
+#include <span>
 
 #include "interp/interpreter.h"
 #include "ir/builder.h"
@@ -96,10 +97,10 @@ struct Step {
   }
 };
 
-std::vector<ir::Literal> interpreted(const ir::Function& function, const std::vector<ir::Literal>& inputs) {
+std::vector<ir::Literal> interpreted(const ir::Function& function, const std::vector<ir::Literal>& inputs, const interp::Options& meaning = {}) {
   auto portable = ir::clone(function);
   make_portable(*portable);
-  return interp::run(*portable, inputs);
+  return interp::run(*portable, inputs, meaning);
 }
 
 class CudnnCalls : public ::testing::Test {
@@ -185,6 +186,78 @@ TEST_F(CudnnCalls, ConvolutionsReadAndWriteChannelsWhereTheyLie) {
   }
 }
 
+// Every product of a convolution added to its result; the tensors in PyTorch's order, sums in double. Which operand is which says opaque_calls.cpp.
+ir::Literal convolved(const ir::Op& op, std::span<const ir::Literal> operands) {
+  const ir::Attributes& config = op.attrs.dict("backend_config");
+  const bool transposed = config.boolean("transposed", false);
+  const std::string mode = config.string("mode");
+  // Images, weights, places: 0 and 1 for operands, 2 for the result.
+  int x = 0, w = 1, y = 2;
+  if (mode == "weight_grad") {
+    x = transposed ? 0 : 1, y = 1 - x, w = 2;
+  } else if ((mode == "forward") == transposed) {
+    x = 2, y = 0;
+  }
+  ir::Literal result(op.result()->type);
+  const ir::Literal* tensors[] = {&operands[0], &operands[1], &result};
+  std::vector<double> values[3];
+  for (int t = 0; t < 3; ++t)
+    for (int64_t i = 0; i < tensors[t]->type.size(); ++i) values[t].push_back(t == 2 ? 0 : ir::to_double(*tensors[t], i));
+  const Dims &xd = tensors[x]->type.dims, &wd = tensors[w]->type.dims, &yd = tensors[y]->type.dims;
+  const Dims stride = config.ints("stride"), padding = config.ints("padding"), dilation = config.ints("dilation");
+  const int64_t out = wd[0] / config.integer("groups");
+  for (int64_t n = 0; n < xd[0]; ++n)
+    for (int64_t o = 0; o < wd[0]; ++o)
+      for (int64_t i = 0; i < yd[2]; ++i)
+        for (int64_t j = 0; j < yd[3]; ++j)
+          for (int64_t r = 0; r < wd[2]; ++r)
+            for (int64_t q = 0; q < wd[3]; ++q) {
+              const int64_t h = i * stride[0] + r * dilation[0] - padding[0], v = j * stride[1] + q * dilation[1] - padding[1];
+              if (h < 0 || h >= xd[2] || v < 0 || v >= xd[3]) continue;
+              for (int64_t c = 0; c < wd[1]; ++c) {
+                int64_t at[3];
+                at[x] = ((n * xd[1] + o / out * wd[1] + c) * xd[2] + h) * xd[3] + v;
+                at[w] = ((o * wd[1] + c) * wd[2] + r) * wd[3] + q;
+                at[y] = ((n * yd[1] + o) * yd[2] + i) * yd[3] + j;
+                values[2][static_cast<size_t>(at[2])] += values[0][static_cast<size_t>(at[0])] * values[1][static_cast<size_t>(at[1])];
+              }
+            }
+  const auto bytes = static_cast<size_t>(ir::byte_size(result.type.dtype));
+  for (size_t i = 0; i < values[2].size(); ++i) ir::store_double(result.type.dtype, result.data.data() + i * bytes, values[2][i]);
+  return result;
+}
+
+// y = relu(convolution(x) · per channel), and the two gradients of the convolution for a given dy.
+std::unique_ptr<ir::Function> convolution_step(DType dtype, int64_t channels, int64_t groups, bool transposed, bool channels_last) {
+  auto made = std::make_unique<ir::Function>();
+  made->name = "main";
+  ir::Builder b(made->body);
+  auto argument = [&](Dims dims) {
+    auto& args = made->body.args;
+    if (channels_last && dims.size() == 4) dims = {dims[0], dims[2], dims[3], dims[1]};
+    args.push_back(std::make_unique<Value>());
+    args.back()->type = ir::tensor(dtype, std::move(dims)), args.back()->index = static_cast<uint32_t>(args.size() - 1);
+    return channels_last && args.back()->type.rank() == 4 ? b.transpose(args.back().get(), {0, 3, 1, 2}) : args.back().get();
+  };
+  const int64_t outputs = 16;
+  const Dims image{2, channels, 9, 8}, places = transposed ? Dims{2, outputs, 18, 16} : Dims{2, outputs, 5, 4};
+  const Dims weights = transposed ? Dims{channels, outputs / groups, 4, 4} : Dims{outputs, channels / groups, 3, 3};
+  Value *x = argument(image), *w = argument(weights), *dy = argument(places), *scale = argument({outputs});
+  auto call = [&](const char* mode, Value* first, Value* second, const Dims& dims) {
+    ir::Attributes config;
+    config.set("mode", std::string(mode));
+    config.set("stride", Dims{2, 2}), config.set("padding", Dims{1, 1}), config.set("dilation", Dims{1, 1}), config.set("output_padding", Dims{0, 0});
+    config.set("transposed", transposed), config.set("groups", groups);
+    return b.custom_call("thalweg.convolution", {first, second}, {ir::tensor(dtype, dims)}, config)[0];
+  };
+  Value* y = call("forward", x, w, places);
+  Value* scaled = b.binary(ir::OpCode::Multiply, y, b.broadcast(scale, places, {1}));
+  Value* passed = b.binary(ir::OpCode::Maximum, scaled, b.splat(scaled->type, 0));
+  Value* means = b.sum(b.convert(passed, DType::F32), {0, 2, 3});
+  b.ret({passed, call("input_grad", dy, w, image), call("weight_grad", dy, x, weights), means});
+  return made;
+}
+
 // On a GPU.
 class CudnnPrograms : public CudnnCalls {
  protected:
@@ -195,10 +268,10 @@ class CudnnPrograms : public CudnnCalls {
     seed_ = std::random_device{}();
   }
   // Names of what ran by somebody else.
-  void check(const ir::Function& function, double tolerance, int calls) {
+  void check(const ir::Function& function, double tolerance, int calls, const interp::Options& meaning = {}) {
     SCOPED_TRACE("seed " + std::to_string(seed_));
     const auto inputs = random_inputs(function, seed_);
-    const auto want = interpreted(function, inputs);
+    const auto want = interpreted(function, inputs, meaning);
     Options options;
     options.device = &runtime::cuda::device();
     auto executable = compile(ir::clone(function), options);
@@ -242,6 +315,19 @@ TEST_F(CudnnPrograms, RowsThatTheBiasShutsOutAreZero) {
   auto executable = compile(ir::clone(*function), options);
   const auto got = thalweg::testing::launch(*executable, inputs, function->result_types());
   for (size_t i = 0; i < want.size(); ++i) EXPECT_LT(distance(got[i], want[i]), 0x1p-6) << "result " << i << ", seed " << seed_;
+}
+
+TEST_F(CudnnPrograms, ConvolutionStepsFollowTheirDefinition) {
+  interp::Options meaning;
+  meaning.custom_call = [](const ir::Op& op, std::span<const ir::Literal> operands) { return std::vector<ir::Literal>{convolved(op, operands)}; };
+  for (const DType dtype : {DType::F32, DType::BF16})
+    for (const bool channels_last : {false, true})
+      for (const bool transposed : {false, true})
+        for (const auto& [channels, groups] : {std::pair<int64_t, int64_t>{16, 1}, {16, 2}, {3, 1}}) {
+          SCOPED_TRACE("channels " + std::to_string(channels) + ", groups " + std::to_string(groups) + (channels_last ? ", last" : "") +
+                       (transposed ? ", transposed" : "") + (dtype == DType::F32 ? ", f32" : ", bf16"));
+          check(*convolution_step(dtype, channels, groups, transposed, channels_last), dtype == DType::F32 ? 1e-5 : 0x1p-7, 3, meaning);
+        }
 }
 
 TEST_F(CudnnPrograms, ConvolutionsFollowTheInterpreter) {
