@@ -11,6 +11,7 @@
 
 #include "codegen/expression.h"
 #include "compiler/channels_last.h"
+#include "compiler/few_channels.h"
 #include "compiler/heavy.h"
 #include "compiler/products.h"
 #include "compiler/rewrite.h"
@@ -167,7 +168,7 @@ CudnnCall attention_grad_call(const ir::Op& op, const std::vector<Dims>& orders,
 
 class Drafter {
  public:
-  Drafter(const CudnnTarget& target, bool images) : target_(target), images_(images) {}
+  Drafter(const CudnnTarget& target, bool convolutions) : target_(target), convolutions_(convolutions) {}
 
   std::vector<Value*> visit(ir::Builder& b, ir::Op& op);
   CudnnDrafts drafts;
@@ -176,17 +177,15 @@ class Drafter {
   std::vector<Value*> attention(ir::Builder& b, ir::Op& op);
   std::vector<Value*> attention_grad(ir::Builder& b, ir::Op& op);
   std::vector<Value*> convolution(ir::Builder& b, ir::Op& op);
-  std::vector<Value*> few_channels(ir::Builder& b, ir::Op& op, bool forward);
-  // The value with zeros behind its channels; the value with its dims in `order`. Made once each.
-  Value* padded(ir::Builder& b, Value* value);
+  // The value with its dims in `order`, made once.
   Value* laid(ir::Builder& b, Value* value, const Dims& order);
   // The call with results whose dims lie in `orders` (empty: as they are), and the results as they were.
   std::vector<Value*> ordered(ir::Builder& b, const ir::Op& op, std::vector<Value*> operands, const std::vector<Dims>& orders,
                               std::function<CudnnCall(const ir::Op&)> draft);
 
   const CudnnTarget& target_;
-  const bool images_;  // there are convolutions
-  std::map<const Value*, Value*> padded_;
+  const bool convolutions_;  // whether there are any
+  FoldedImages images_;
   std::map<std::pair<const Value*, Dims>, Value*> laid_;
 };
 
@@ -313,20 +312,6 @@ std::optional<ConvolutionDraft> draft_of(const ir::Op& op) {
   return draft;
 }
 
-// Tensor cores read channels in eights: images of fewer get zeros behind theirs.
-constexpr int64_t kChannels = 8;
-
-Value* Drafter::padded(ir::Builder& b, Value* value) {
-  Value*& made = padded_[value];
-  if (!made) {
-    Dims none(value->type.dims.size(), 0), high = none;
-    high[1] = kChannels - value->type.dims[1];
-    made = b.pad(value, b.splat(ir::tensor(value->type.dtype), 0), none, high, none);
-    if (std::vector<Value*> moved = keep_channels_last(b, *made->def); !moved.empty()) made = moved[0];
-  }
-  return made;
-}
-
 Value* Drafter::laid(ir::Builder& b, Value* value, const Dims& order) {
   Value*& made = laid_[{value, order}];
   if (!made) {
@@ -344,10 +329,11 @@ std::vector<Value*> Drafter::convolution(ir::Builder& b, ir::Op& op) {
   const Kind kind = draft->shape.kind;
   const bool narrow = draft->shape.element == cudnn::Type::BF16 || draft->shape.element == cudnn::Type::F16;
   const size_t rank = op.result()->type.dims.size();
-  if (narrow && rank == 4 && kind != Kind::DataGrad && config_of(op).integer("groups") == 1 && !config_of(op).boolean("transposed", false)) {
-    Value* x = op.operand(kind == Kind::Forward ? 0 : 1);
-    if (x->type.dims[1] < kChannels) return few_channels(b, op, kind == Kind::Forward);
-  }
+  if (narrow)
+    if (const auto folded = fold_few_channels(b, op, images_)) {
+      Value* other = b.custom_call("thalweg.convolution", folded->operands, {folded->result}, folded->config)[0];
+      if (std::vector<Value*> made = convolution(b, *other->def); !made.empty()) return {folded->back(b, made[0])};
+    }
   // Channels lie last in all tensors where they do in the first one, and where tensor cores compute.
   const std::optional<StridedView> view = strided_view(op.operand(0));
   const bool is_last = view && is_packed(op.operand(0), *view, channels_last(rank));
@@ -370,18 +356,6 @@ std::vector<Value*> Drafter::convolution(ir::Builder& b, ir::Op& op) {
     return {b.reshape(b.transpose(b.reshape(made, {w[0], window, w[1]}), {0, 2, 1}), w)};
   }
   return {};
-}
-
-// x, w → y or y, x → w over images with more channels, of zeros.
-std::vector<Value*> Drafter::few_channels(ir::Builder& b, ir::Op& op, bool forward) {
-  Type type = op.result()->type;
-  if (!forward) type.dims[1] = kChannels;
-  std::vector<Value*> operands{forward ? padded(b, op.operand(0)) : op.operand(0), padded(b, op.operand(1))};
-  Value* wide = b.custom_call("thalweg.convolution", std::move(operands), {type}, config_of(op))[0];
-  std::vector<Value*> made = convolution(b, *wide->def);
-  if (made.empty() || forward) return made;
-  const Dims& dims = op.result()->type.dims;
-  return {b.slice(made[0], Dims(dims.size(), 0), dims, Dims(dims.size(), 1))};
 }
 
 // A convolution of StableHLO whose window only slides, as the call; with the order that the call's dims have in the result.
@@ -419,7 +393,7 @@ std::vector<Value*> Drafter::visit(ir::Builder& b, ir::Op& op) {
   if (is_call(op, "thalweg.attention")) return attention(b, op);
   if (is_call(op, "thalweg.attention_grad")) return attention_grad(b, op);
   if (is_call(op, "thalweg.convolution")) return convolution(b, op);
-  if (!images_) return {};
+  if (!convolutions_) return {};
   if (std::vector<Value*> moved = keep_channels_last(b, op); !moved.empty()) return moved;
   const SlidingCall sliding = as_call(b, op);
   if (!sliding.call) return {};
@@ -432,9 +406,9 @@ std::vector<Value*> Drafter::visit(ir::Builder& b, ir::Op& op) {
 
 CudnnDrafts draft_cudnn_calls(ir::Function& function, const CudnnTarget& target) {
   auto any = [&](auto is) { return std::any_of(function.body.ops.begin(), function.body.ops.end(), [&](const auto& op) { return is(*op); }); };
-  const bool images = any([](const ir::Op& op) { return op.code == OpCode::Convolution || is_call(op, "thalweg.convolution"); });
-  if (!images && !any([](const ir::Op& op) { return is_call(op, "thalweg.attention") || is_call(op, "thalweg.attention_grad"); })) return {};
-  Drafter drafter(target, images);
+  const bool convolutions = any([](const ir::Op& op) { return op.code == OpCode::Convolution || is_call(op, "thalweg.convolution"); });
+  if (!convolutions && !any([](const ir::Op& op) { return is_call(op, "thalweg.attention") || is_call(op, "thalweg.attention_grad"); })) return {};
+  Drafter drafter(target, convolutions);
   rewrite(function, [&](ir::Builder& b, ir::Op& op) { return drafter.visit(b, op); });
   passes::decompose(function);
   passes::dce(function);

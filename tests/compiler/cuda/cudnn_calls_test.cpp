@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <random>
 #include <span>
 
+#include "compiler/few_channels.h"
+#include "compiler/rewrite.h"
 #include "interp/interpreter.h"
 #include "ir/builder.h"
 #include "ir/parser.h"
@@ -225,6 +228,46 @@ ir::Literal convolved(const ir::Op& op, std::span<const ir::Literal> operands) {
   const auto bytes = static_cast<size_t>(ir::byte_size(result.type.dtype));
   for (size_t i = 0; i < values[2].size(); ++i) ir::store_double(result.type.dtype, result.data.data() + i * bytes, values[2][i]);
   return result;
+}
+
+TEST(FewChannels, FoldedConvolutionsMeanTheSame) {
+  interp::Options meaning;
+  meaning.custom_call = [](const ir::Op& op, std::span<const ir::Literal> operands) { return std::vector<ir::Literal>{convolved(op, operands)}; };
+  const unsigned seed = std::random_device{}();
+  for (const Dims& shape : {Dims{3, 7, 2, 3, 12, 14}, Dims{3, 3, 1, 1, 6, 7}, Dims{1, 11, 4, 2, 23, 19}, Dims{4, 5, 3, 1, 11, 13}, Dims{3, 2, 2, 0, 7, 8}})
+    for (const bool forward : {true, false}) {
+      const auto [channels, window, stride, padding] = std::array{shape[0], shape[1], shape[2], shape[3]};
+      const Dims x{2, channels, shape[4], shape[5]}, w{5, channels, window, window};
+      const Dims y{2, 5, (x[2] + 2 * padding - window) / stride + 1, (x[3] + 2 * padding - window) / stride + 1};
+      ir::Function function;
+      ir::Builder b(function.body);
+      for (const Dims& dims : {forward ? x : y, forward ? w : x}) {
+        function.body.args.push_back(std::make_unique<Value>());
+        function.body.args.back()->type = ir::tensor(DType::F32, dims);
+        function.body.args.back()->index = static_cast<uint32_t>(function.body.args.size() - 1);
+      }
+      ir::Attributes config;
+      config.set("mode", std::string(forward ? "forward" : "weight_grad"));
+      config.set("stride", Dims{stride, stride}), config.set("padding", Dims{padding, padding}), config.set("dilation", Dims{1, 1});
+      config.set("output_padding", Dims{0, 0}), config.set("transposed", false), config.set("groups", int64_t{1});
+      b.ret(
+          b.custom_call("thalweg.convolution", {function.body.args[0].get(), function.body.args[1].get()}, {ir::tensor(DType::F32, forward ? y : w)}, config));
+      const auto inputs = random_inputs(function, seed);
+      const auto want = interp::run(function, inputs, meaning);
+      FoldedImages images;
+      int folded_calls = 0;
+      rewrite(function, [&](ir::Builder& builder, ir::Op& op) -> std::vector<Value*> {
+        if (op.code != ir::OpCode::CustomCall) return {};
+        const auto folded = fold_few_channels(builder, op, images);
+        if (!folded) return {};
+        ++folded_calls;
+        return {folded->back(builder, builder.custom_call("thalweg.convolution", folded->operands, {folded->result}, folded->config)[0])};
+      });
+      ir::verify(function);
+      EXPECT_EQ(folded_calls, 1);
+      const auto got = interp::run(function, inputs, meaning);
+      EXPECT_LT(distance(got[0], want[0]), 1e-6) << "seed " << seed << ", window " << window << ", stride " << stride << (forward ? "" : ", gradient");
+    }
 }
 
 // y = relu(convolution(x) · per channel), and the two gradients of the convolution for a given dy.
