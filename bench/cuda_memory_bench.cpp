@@ -1,8 +1,10 @@
-// What memory costs on a GPU: allocate + free on 1 to 16 threads beside the driver's stream-ordered pool, submissions, copies, mapping.
+// What memory costs on a GPU: allocate + free on 1 to 16 threads beside the driver's stream-ordered pool, submissions, copies, mapping. `cuda_memory_bench
+// copies` does the copies alone.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -104,25 +106,24 @@ void submit(Device& device) {
   });
 }
 
-void copies(Device& device) {
-  constexpr size_t kBytes = size_t{256} << 20;
-  std::vector<char> host(kBytes, 1);
-  std::shared_ptr<char> pinned = pinned_memory(device, kBytes);
-  BufferPtr there = device.copy_stream().allocate(kBytes);
+void copies(Device& device, size_t bytes) {
+  std::vector<char> host(bytes, 1);
+  std::shared_ptr<char> pinned = pinned_memory(device, bytes);
+  BufferPtr there = device.copy_stream().allocate(bytes);
   auto rate = [&](const char* what, const std::function<void()>& call) {
     double least = 1e30;
-    for (int run = 0; run < 4; ++run) {
+    for (int run = 0; run < 8; ++run) {
       device.synchronize();
       auto start = Clock::now();
       call();
       device.synchronize();
       least = std::min(least, ns_since(start));
     }
-    std::printf("%-62s %10.1f GB/s\n", what, static_cast<double>(kBytes) / least);
+    std::printf("%4zu MiB %-53s %10.1f GB/s\n", bytes >> 20, what, static_cast<double>(bytes) / least);
   };
-  rate("256 MiB from pinned memory", [&] { copy_from_pinned(device.copy_stream(), there, 0, pinned, kBytes); });
-  rate("256 MiB from ordinary memory, staged", [&] { copy_from_host(device.copy_stream(), there, 0, host.data(), kBytes); });
-  rate("256 MiB to ordinary memory, staged", [&] { copy_to_host(device.copy_stream(), there, 0, host.data(), kBytes); });
+  rate("from pinned memory", [&] { copy_from_pinned(device.copy_stream(), there, 0, pinned, bytes); });
+  rate("from ordinary memory, staged", [&] { copy_from_host(device.copy_stream(), there, 0, host.data(), bytes); });
+  rate("to ordinary memory, staged", [&] { copy_to_host(device.copy_stream(), there, 0, host.data(), bytes); });
 }
 
 void mapping(Device& device) {
@@ -146,14 +147,16 @@ void mapping(Device& device) {
 }  // namespace
 }  // namespace thalweg::runtime::cuda
 
-int main() {
+int main(int count, char** words) {
+  const bool only_copies = count > 1 && std::string(words[1]) == "copies";
   using namespace thalweg::runtime;
   try {
     auto device = cuda::make_device(0);
     std::printf("%s\n", cuda::properties(*device).name.c_str());
+    for (size_t mib : {1, 8, 16, 64, 256, 1024}) cuda::copies(*device, mib << 20);
+    if (only_copies) return 0;
     cuda::allocate_and_free(*device);
     cuda::submit(*device);
-    cuda::copies(*device);
     cuda::mapping(*device);
     return 0;
   } catch (const thalweg::Error& error) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/history.h"
 #include "runtime/race_checker.h"
 
 namespace {
@@ -85,6 +86,22 @@ void allocate_and_free(Device& device) {
       std::printf("  %2d thread(s), a stream each, %6zu KiB: %7.1f ns, %llu system calls\n", threads, bytes >> 10, ns, static_cast<unsigned long long>(calls));
     }
   }
+  // What is known of memory: the ways it was got are always counted; exact totals and peaks at every moment come with a limit, and all events with a recording.
+  auto one = [&](const char* what) {
+    Stream& stream = device.compute_stream();
+    stream.allocate(4096);
+    double ns = best_ns(100'000, [&] {
+      for (int i = 0; i < 100'000; ++i) stream.allocate(4096);
+    });
+    std::printf("  1 thread, %-46s %7.1f ns\n", what, ns);
+  };
+  one("4 KiB:");
+  device.set_memory_limit(size_t{1} << 40);
+  one("4 KiB, exact totals and peaks (a memory limit):");
+  device.set_memory_limit(0);
+  thalweg::runtime::record_history(100'000);
+  one("4 KiB, every event recorded:");
+  thalweg::runtime::record_history(0);
   SetBestFit other;
   std::vector<std::pair<void*, size_t>> held;
   for (size_t i = 0; i < 1000; ++i) held.emplace_back(other.allocate(4096 + i * 64), 4096 + i * 64);

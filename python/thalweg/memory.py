@@ -58,7 +58,7 @@ def _stream_numbers(raw: dict[str, list[Any]]) -> dict[str, int]:
 
 
 def _segments(blocks: list[Any], streams: dict[str, int]) -> list[dict[str, Any]]:
-    """Runs of neighbouring blocks."""
+    """Runs of neighbouring blocks; memory of others, on a stream of its own called "adopted", is live as well."""
     states = {"live": "active_allocated", "pending": "active_pending_free", "free": "inactive"}
     segments: list[dict[str, Any]] = []
     end = None
@@ -102,7 +102,7 @@ def _traces(events: list[_Event], streams: dict[str, int]) -> list[dict[str, Any
             "action": _ACTIONS[what],
             "addr": address,
             "size": size,
-            "stream": streams[stream],
+            "stream": streams.get(stream, 0),
             "time_us": start // 1000,
             "frames": _frames(label),
             "compile_context": "N/A",
@@ -205,14 +205,16 @@ def holders(of: Snapshot) -> list[tuple[str, int, int]]:
 def report(of: Snapshot) -> str:
     """Who holds what in a snapshot, of ours or of PyTorch's CUDA allocator, as text."""
     totals: dict[str, int] = collections.Counter()
+    names = of.get("stream_names", {})
     for segment in of["segments"]:
         for block in segment["blocks"]:
-            totals[block["state"]] += block["size"]
-    reserved = sum(segment["total_size"] for segment in of["segments"])
+            adopted = names.get(block.get("stream")) == "adopted"
+            totals["adopted" if adopted else block["state"]] += block["size"]
     mib = 1 << 20
+    reserved = sum(totals.values()) - totals["adopted"]
     rows = [
         f"reserved {reserved / mib:.2f} MiB: live {totals['active_allocated'] / mib:.2f}, freed but in use {totals['active_pending_free'] / mib:.2f}, "
-        f"free {totals['inactive'] / mib:.2f}"
+        f"free {totals['inactive'] / mib:.2f}" + (f"; adopted {totals['adopted'] / mib:.2f}" if totals["adopted"] else "")
     ]
     rows += [f"{size / mib:10.2f} MiB in {count:5} {'buffer ' if count == 1 else 'buffers'} of {label}" for label, size, count in holders(of)]
     return "\n".join(rows)

@@ -36,13 +36,13 @@ struct MemoryCounts {
   uint64_t failed_releases = 0;  // release functions of wrapped memory that threw
 };
 
-// A piece of a device's reserved memory.
+// A piece of a device's reserved memory, or memory of others in a buffer of ours.
 struct MemoryBlock {
   uintptr_t address = 0;
   size_t bytes = 0, requested = 0;
   bool live = false;     // in a referenced buffer
   bool pending = false;  // freed, still in use by queued work
-  std::string stream;    // that it was allocated on
+  std::string stream;    // that it was allocated on; "adopted": memory of others
   std::string label;     // of its buffer
 };
 
@@ -68,7 +68,7 @@ class Device {
   virtual MemoryCounts memory_counts() const = 0;
   // Who holds what, as text: totals, then the labels (of buffers, see Buffer::label) with most bytes.
   virtual std::string memory_report() const = 0;
-  // All reserved memory, by address.
+  // All reserved and adopted memory, by address; what several buffers have adopted, once.
   virtual std::vector<MemoryBlock> memory_blocks() const = 0;
   virtual void reset_peak() = 0;
   // Allocations beyond `bytes` live and adopted raise OutOfMemory (0: no limit). Reserved memory is kept below it as well where waiting for queued work and

@@ -306,7 +306,21 @@ BufferPtr Pool::wrap(void* data, size_t bytes, std::function<void()> release, Re
   adopted_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   if (watched_) block->set_life(1 + lives_.fetch_add(1, std::memory_order_relaxed));
   if (History* recording = history.load(std::memory_order_relaxed)) recording->allocated(*block, "adopted");
+  enlist(block.get());
   return BufferPtr(block.release());
+}
+
+void Pool::enlist(Block* block) {
+  std::lock_guard guard(adopted_lock_);
+  block->address_next = first_adopted_;
+  if (first_adopted_) first_adopted_->address_previous = block;
+  first_adopted_ = block;
+}
+
+void Pool::delist(Block* block) {
+  std::lock_guard guard(adopted_lock_);
+  (block->address_previous ? block->address_previous->address_next : first_adopted_) = block->address_next;
+  if (block->address_next) block->address_next->address_previous = block->address_previous;
 }
 
 void Pool::recycle(Block* block) {
@@ -342,6 +356,7 @@ void Pool::empty_quarantine() {
 }
 
 void Pool::release(Block* block) {
+  delist(block);
   std::unique_ptr<Block> owner(block);
   live_.add(-static_cast<int64_t>(block->bytes));
   adopted_.fetch_sub(static_cast<int64_t>(block->bytes), std::memory_order_relaxed);
@@ -416,15 +431,34 @@ std::vector<MemoryBlock> Pool::blocks() {
     entry.bytes = block.bytes;
     entry.requested = block.size();
     entry.live = block.state() == BlockState::Live;
-    entry.pending = !entry.live && !block.is_complete();
-    if (!entry.live) return;
-    entry.stream = block.lane->axis().name;
+    entry.pending = !entry.live && block.state() != BlockState::Wrapped && !block.is_complete();
+    if (block.state() == BlockState::Wrapped) {
+      entry.live = true;
+      entry.stream = "adopted";
+    } else if (entry.live) {
+      entry.stream = block.lane->axis().name;
+    } else {
+      return;
+    }
     entry.label = recording ? recording->name_of(entry.address) : "";
     if (entry.label.empty()) entry.label = block.label();
   };
   drain_symmetric();
   each_block(add);
-  std::sort(all.begin(), all.end(), [](const MemoryBlock& a, const MemoryBlock& b) { return a.address < b.address; });
+  {
+    std::lock_guard adopted_guard(adopted_lock_);
+    for (Block* block = first_adopted_; block; block = block->address_next) {
+      if (block->bytes != 0) add(*block);
+    }
+  }
+  // Of what lies on the same addresses the largest stays.
+  std::sort(all.begin(), all.end(), [](const MemoryBlock& a, const MemoryBlock& b) { return std::pair(a.address, b.bytes) < std::pair(b.address, a.bytes); });
+  uintptr_t end = 0;
+  std::erase_if(all, [&](const MemoryBlock& block) {
+    if (block.address < end) return true;
+    end = block.address + block.bytes;
+    return false;
+  });
   return all;
 }
 
@@ -508,12 +542,12 @@ void Pool::set_deterministic() {
 }
 
 void Pool::lock_lanes() {
-  due_lock_.lock();
+  for (SpinLock* lock : {&due_lock_, &adopted_lock_, &symmetric_freed_lock_}) lock->lock();
   for (auto& lane : lanes_) lane->lock().lock();
 }
 
 void Pool::unlock_lanes() {
-  due_lock_.unlock();
+  for (SpinLock* lock : {&due_lock_, &adopted_lock_, &symmetric_freed_lock_}) lock->unlock();
   for (auto& lane : lanes_) lane->lock().unlock();
 }
 

@@ -49,7 +49,7 @@ class Pool {
   // Takes back a buffer whose last reference is gone.
   static void recycle(Block* block);
 
-  // Everything between the first and the last page of each heap, by address, but for pages without memory.
+  // Everything between the first and the last page of each heap, by address, but for pages without memory; and what is adopted.
   std::vector<MemoryBlock> blocks();
   MemoryInfo info();
   MemoryCounts counts();
@@ -95,6 +95,8 @@ class Pool {
   bool fits(size_t bytes) const;
   std::string out_of_memory(Lane& lane, size_t bytes, AllocFlags flags);
   std::string describe();
+  void enlist(Block* block);
+  void delist(Block* block);
   void release(Block* block);
   void release_soon(std::function<void()> call);
   void give_back_watched(Block* block);
@@ -110,6 +112,8 @@ class Pool {
   std::atomic<size_t> limit_{0};
   std::atomic<bool> deterministic_{false};
   std::atomic<int64_t> adopted_{0};
+  SpinLock adopted_lock_;
+  Block* first_adopted_ = nullptr;  // the live wrapped blocks, by their links to neighbours
   std::atomic<uint64_t> failed_releases_{0};
   std::atomic<uint64_t> lives_{0};
   std::mutex relief_lock_;

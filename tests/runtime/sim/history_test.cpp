@@ -59,7 +59,20 @@ TEST(HistoryTest, BlocksCoverTheReservedMemory) {
   w.stamp(w.compute(), a, 1, "first");
   w.stamp(w.compute(), c, 1, "third");
   w.free(c);
+  std::vector<char> theirs(5000);
+  BufferPtr adopted = w.device().wrap(theirs.data(), theirs.size(), nullptr), again = w.device().wrap(theirs.data(), 100, nullptr);
+  {
+    BufferPtr gone = w.device().wrap(theirs.data() + 4000, 100, nullptr), empty = w.device().wrap(nullptr, 0, nullptr);
+  }
   std::vector<MemoryBlock> blocks = w.device().memory_blocks();
+  auto is_adopted = [](const MemoryBlock& block) { return block.stream == "adopted"; };
+  ASSERT_EQ(std::count_if(blocks.begin(), blocks.end(), is_adopted), 1);
+  const MemoryBlock lent = *std::find_if(blocks.begin(), blocks.end(), is_adopted);
+  EXPECT_EQ(lent.address, reinterpret_cast<uintptr_t>(theirs.data()));
+  EXPECT_EQ(lent.requested, 5000u);
+  EXPECT_TRUE(lent.live && !lent.pending);
+  EXPECT_TRUE(std::is_sorted(blocks.begin(), blocks.end(), [](const auto& a, const auto& b) { return a.address < b.address; }));
+  std::erase_if(blocks, is_adopted);
   MemoryInfo info = w.device().memory();
   size_t live = 0, pending = 0, all = 0;
   for (const MemoryBlock& block : blocks) {
