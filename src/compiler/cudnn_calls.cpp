@@ -48,10 +48,11 @@ std::shared_ptr<const Plan> plan_of(const cudnn::Gpu& gpu, const std::shared_ptr
   if (!fresh) return it->second;
   try {
     auto plan = std::make_shared<Plan>(gpu, graph, wishes);
+    it->second = plan;
     if (!buffers.empty()) plan->measure(gpu.device()->compute_stream(), buffers);
-    it->second = std::move(plan);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::Unsupported) throw;
+    // Without memory to measure in, the first plan stays.
+    if (error.kind() != ErrorKind::Unsupported && error.kind() != ErrorKind::OutOfMemory) throw;
   }
   return it->second;
 }
