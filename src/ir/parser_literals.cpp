@@ -254,6 +254,7 @@ Attribute Parser::dense_attribute() {
     return raw(begin, lexer_.taken_end());
   }
   const LiteralPtr literal = dense();
+  if (literal->type.size() > 1 << 20) return literal;  // no list that an op has is that long
   if (literal->type.dtype == DType::I1 && literal->type.rank() == 1) {
     std::vector<bool> flags;
     for (int64_t i = 0; i < literal->type.size(); ++i) flags.push_back(to_int(*literal, i) != 0);
@@ -261,7 +262,6 @@ Attribute Parser::dense_attribute() {
   }
   if (literal->type.dtype != DType::S64 || literal->type.rank() == 0) return literal;
   Dims values;
-  if (literal->type.size() > 1 << 20) return literal;
   for (int64_t i = 0; i < literal->type.size(); ++i) values.push_back(to_int(*literal, i));
   return Attribute(values, to_string(literal->type));
 }
