@@ -47,16 +47,24 @@ size_t arg_count(const Step& step) {
 // Kernels that nothing but the program's end waits for go there, after all that can fail, so that they may update donated arguments in place; those of one
 // height stand together to be merged.
 void sink(std::vector<Step>& steps) {
-  std::map<BufferKey, std::vector<size_t>> readers;
-  for (size_t i = 0; i < steps.size(); ++i)
-    for (const BufferKey& key : uses_of(steps[i]).reads) readers[key].push_back(i);
+  // What touches a buffer: scratch memory is written and read in turn by several kernels of one op.
+  std::map<BufferKey, std::vector<size_t>> readers, writers;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Uses uses = uses_of(steps[i]);
+    for (const BufferKey& key : uses.reads) readers[key].push_back(i);
+    for (const BufferKey& key : uses.writes) writers[key].push_back(i);
+  }
   std::vector<int> height(steps.size(), -1);
   for (size_t i = steps.size(); i-- > 0;) {
     if (!steps[i].is_kernel()) continue;
     int h = 0;
-    for (const BufferKey& key : uses_of(steps[i]).writes)
-      for (size_t reader : readers[key])
-        if (reader != i) h = height[reader] < 0 ? 1000 : std::max(h, height[reader] + 1);
+    auto before = [&](const std::vector<size_t>& later) {
+      for (size_t j : later)
+        if (j > i) h = height[j] < 0 ? 1000 : std::max(h, height[j] + 1);
+    };
+    const Uses uses = uses_of(steps[i]);
+    for (const BufferKey& key : uses.writes) before(readers[key]), before(writers[key]);
+    for (const BufferKey& key : uses.reads) before(writers[key]);
     if (h == 0 || (h < 8 && steps[i].cost() < kSmallCost && written_bytes(steps[i]) <= kSinkBytes)) height[i] = h;
   }
   std::vector<size_t> order(steps.size());
