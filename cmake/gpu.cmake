@@ -55,3 +55,12 @@ endif()
 add_executable(cudnn_bench EXCLUDE_FROM_ALL bench/cudnn_bench.cpp)
 target_include_directories(cudnn_bench PRIVATE ${CMAKE_SOURCE_DIR})
 target_link_libraries(cudnn_bench PRIVATE libs_cuda)
+
+# What is said of a cuDNN that is too old.
+if(THALWEG_TESTS)
+  add_library(old_cudnn MODULE tests/libs/cuda/old/cudnn.cpp)
+  target_include_directories(old_cudnn PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  set_target_properties(old_cudnn PROPERTIES CXX_VISIBILITY_PRESET default)
+  add_dependencies(libs_cuda_test old_cudnn)
+  target_compile_definitions(libs_cuda_test PRIVATE THALWEG_OLD_CUDNN="$<TARGET_FILE:old_cudnn>")
+endif()

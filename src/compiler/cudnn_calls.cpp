@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -432,6 +433,13 @@ std::optional<CudnnTarget> cudnn_target(const Options& options) {
   if (!options.device || !runtime::cuda::is_cuda(*options.device) || !libs::cuda::has_cudnn()) return {};
   if (runtime::cuda::properties(*options.device).major < 8) return {};
   return CudnnTarget{cudnn::Gpu(*options.device), options.deterministic, options.tf32};
+}
+
+void note_host_call(const ir::Op& op) {
+  std::string why;
+  if (!is_call(op, "thalweg.convolution") || libs::cuda::has_cudnn(&why)) return;
+  static const int noted = std::fprintf(stderr, "thalweg: convolutions of programs for the GPU run on the host. %s\n", why.c_str());
+  static_cast<void>(noted);
 }
 
 void add_cudnn_step(const CudnnCall& call, const ir::Op& op, int* temporaries, std::vector<Step>& steps) {

@@ -50,6 +50,9 @@ CudnnCalls plan_cudnn_calls(const CudnnDrafts& drafts);
 // The target for programs of `options`: nothing on CPUs, without cuDNN, and for GPUs before compute capability 8.0.
 std::optional<CudnnTarget> cudnn_target(const Options& options);
 
+// For a call of a GPU's program that the host computes: where that is for want of a cuDNN, says so once a process on the standard error output. Any thread.
+void note_host_call(const ir::Op& op);
+
 // The step of a call that has a plan.
 void add_cudnn_step(const CudnnCall& call, const ir::Op& op, int* temporaries, std::vector<Step>& steps);
 

@@ -369,7 +369,10 @@ void add_heavy_steps(const ir::Op& op, const HeavyContext& context, std::vector<
   }
   if (codegen::is_sort(op)) return gpu ? add_parts(op, codegen::cuda::write_sort(op), context, steps) : add_part(op, codegen::write_sort(op), context, steps);
   if (is_check(op)) return gpu ? add_cuda_check(op, config_of(op).string("message", ""), context, steps) : add_check(op, steps);
-  if (op.code == OpCode::CustomCall && known_custom_call(op)) return add_opaque(op, steps);
+  if (op.code == OpCode::CustomCall && known_custom_call(op)) {
+    if (gpu) note_host_call(op);
+    return add_opaque(op, steps);
+  }
   if (op.code == OpCode::While) return gpu ? add_cuda_while(op, context, steps) : add_while(op, context, steps);
   if (control_flow(op)) return gpu ? add_cuda_branch(op, context, steps) : add_branch(op, context, steps);
   if (add_library_step(op, steps)) return;

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <type_traits>
@@ -26,6 +27,7 @@ struct Loaded {
 };
 
 std::vector<std::string> library_names() {
+  if (const char* path = std::getenv("THALWEG_CUDNN_LIBRARY")) return {path};
   const std::string name = "libcudnn.so.9";
   std::vector<std::string> names{name};
   for (std::string& path : package_files(reinterpret_cast<const void*>(&library_names), "nvidia/cudnn/lib/" + name)) names.push_back(std::move(path));
@@ -35,6 +37,7 @@ std::vector<std::string> library_names() {
 
 Loaded load() {
   Loaded made;
+  const std::string cure = "pip install nvidia-cudnn-cu13, put it on LD_LIBRARY_PATH, or set THALWEG_CUDNN_LIBRARY to libcudnn.so.9";
   std::string tried;
   // cuDNN opens these by their names when it first needs them; what is in the process already is found wherever it lies.
   std::string unused;
@@ -42,9 +45,7 @@ Loaded load() {
   open_vendor_library(toolkit_library_names(reinterpret_cast<const void*>(&load), "libnvrtc.so", "cuda_nvrtc"), unused);
   void* library = open_vendor_library(library_names(), tried);
   if (!library) {
-    made.failure =
-        "Attention and convolutions on the GPU need cuDNN 9.6 or later, which was not found: pip install nvidia-cudnn-cu13, or put it on LD_LIBRARY_PATH. "
-        "Tried:";
+    made.failure = "Attention and convolutions on the GPU need cuDNN 9.6 or later, which was not found: " + cure + ". Tried:";
     made.failure += tried;
     return made;
   }
@@ -59,9 +60,10 @@ Loaded load() {
   find(made.functions.version, "cudnnGetVersion");
   find(made.functions.status_text, "cudnnGetErrorString");
   find(made.functions.last_error, "cudnnGetLastErrorString");
-  const size_t version = complete ? made.functions.version() : 0;
-  if (version < kOldest) {
-    made.failure = "The cuDNN that was found is too old: " + std::to_string(version) + ", needed 90600 (9.6) or later: pip install -U nvidia-cudnn-cu13";
+  if (!complete) {
+    made.failure = "The library that was found is no cuDNN 9: " + cure;
+  } else if (const size_t version = made.functions.version(); version < kOldest) {
+    made.failure = "The cuDNN that was found is too old: " + std::to_string(version) + ", needed 90600 (9.6) or later: " + cure;
   }
   return made;
 }

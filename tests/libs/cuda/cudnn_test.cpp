@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <map>
 
@@ -369,6 +371,28 @@ TEST(CudnnLoading, SaysItsVersionOrWhyNot) {
     EXPECT_NE(why.find("pip install"), std::string::npos);
     EXPECT_THROW(cudnn_version(), Error);
   }
+}
+
+// What a process says in which THALWEG_CUDNN_LIBRARY names `library`; the process is a fresh one.
+void say_what_is_wrong(const char* library) {
+  setenv("THALWEG_CUDNN_LIBRARY", library, 1);
+  std::string why;
+  const bool found = has_cudnn(&why);
+  try {
+    cudnn_version();
+  } catch (const Error& error) {
+    if (!found && error.kind() == ErrorKind::Missing && error.what() == why) std::fprintf(stderr, "%s", why.c_str());
+  }
+  std::exit(found ? 0 : 3);
+}
+
+TEST(CudnnLoadingDeathTest, MissingAndOldLibrariesAreNamedWithTheCure) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto status = testing::ExitedWithCode(3);
+  EXPECT_EXIT(say_what_is_wrong("/nowhere/libcudnn.so.9"), status, "need cuDNN 9.6 or later, which was not found: pip install nvidia-cudnn-cu13");
+  EXPECT_EXIT(say_what_is_wrong("/nowhere/libcudnn.so.9"), status, "/nowhere/libcudnn.so.9: cannot open");
+  EXPECT_EXIT(say_what_is_wrong("libm.so.6"), status, "is no cuDNN 9: pip install");
+  EXPECT_EXIT(say_what_is_wrong(THALWEG_OLD_CUDNN), status, "too old: 90100, needed 90600 .9.6. or later: pip install");
 }
 
 }  // namespace
