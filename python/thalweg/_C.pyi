@@ -74,7 +74,7 @@ def peek_address(tensor: torch.Tensor) -> int:
     """Where the tensor's first element lies now, without fixing it there: runs what is pending."""
 
 def data_ptr(tensor: torch.Tensor) -> int:
-    """The address (on a GPU: there) of the tensor's first element: runs what is pending, waits, and marks the storage exposed (later versions stay at this address)."""
+    """The address, on the device, of the tensor's first element: runs what is pending and marks the storage exposed (later versions stay there)."""
 
 def device_kind() -> str:
     """What computes: "CPU" or "CUDA". Makes nothing; raises when PJRT_DEVICE wants what there is not."""
@@ -98,6 +98,9 @@ def to_dlpack(
     read_only: bool = False,
 ) -> Any:
     """A DLPack capsule over the device tensor's memory; the arguments are those of `__dlpack__`. Runs what is pending and waits."""
+
+def lend_to_torch(source: Any) -> torch.Tensor | None:
+    """A CPU tensor over the memory of a device tensor on the CPU; None for everything else."""
 
 def from_dlpack(source: Any, copy: bool | None = None) -> torch.Tensor:
     """A device tensor over the memory of an array, a tensor or a capsule; over a copy with `copy`."""

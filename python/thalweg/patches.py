@@ -323,7 +323,10 @@ def _from_dlpack() -> None:
 
     @functools.wraps(old)
     def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> torch.Tensor:
-        if device is None or torch.device(device).type != "xla":
+        if device is None:
+            shared = _C.lend_to_torch(ext_tensor) if copy is None else None
+            return old(ext_tensor, copy=copy) if shared is None else shared
+        if torch.device(device).type != "xla":
             return old(ext_tensor, device=device, copy=copy)
         device_module._check(device)
         return dlpack.from_dlpack(ext_tensor, copy=copy)

@@ -1,6 +1,7 @@
 // DLPack for Python: capsules, and the table of C functions on the tensor type.
 #include "bindings/dlpack.h"
 
+#include <ATen/DLConvertor.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <atomic>
@@ -200,6 +201,16 @@ at::Tensor from_dlpack(const py::object& source, const py::object& copy) {
   return wants_copy && !copied ? copy_of(tensor) : tensor;
 }
 
+// torch.from_dlpack() of a device tensor in host memory, in one call: core's method and function by name, and its capsule, cost several times the exchange.
+// None for every other object.
+py::object lend_to_torch(const py::object& source) {
+  if (!is_on_cpu() || !THPVariable_Check(source.ptr())) return py::none();
+  const at::Tensor& tensor = THPVariable_Unpack(source.ptr());
+  if (!aten::has_device_memory(tensor)) return py::none();
+  auto* managed = reinterpret_cast<DLManagedTensorVersioned*>(aten::lend_versioned(tensor, {}));
+  return py::reinterpret_steal<py::object>(THPVariable_Wrap(at::fromDLPackVersioned(managed)));
+}
+
 // --- The table on torch.Tensor: core's own functions, but for our tensors.
 
 template <bool read_only>
@@ -261,6 +272,7 @@ void bind_dlpack(py::module_& m) {
   m.def("to_dlpack", &to_dlpack, py::arg("tensor"), py::kw_only(), py::arg("stream") = py::none(), py::arg("max_version") = py::none(),
         py::arg("dl_device") = py::none(), py::arg("copy") = py::none(), py::arg("read_only") = false);
   m.def("from_dlpack", &from_dlpack, py::arg("source"), py::arg("copy") = py::none());
+  m.def("lend_to_torch", &lend_to_torch, py::arg("source"));
   m.def("extended_exchange_api", &extended_exchange_api, py::arg("core"), py::arg("read_only"));
   m.def("leaked_releases", &dl::leaked_releases);
 }

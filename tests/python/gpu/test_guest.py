@@ -122,7 +122,9 @@ def test_a_full_card_is_an_error_on_both_sides_and_goes_by(guest: Guest) -> None
 def test_the_device_as_a_guest() -> None:
     """Device xla with THALWEG_GPU_MEMORY=torch, where it is built."""
     script = """
-        import torch, torch_xla
+        import torch
+        torch.cuda.init()  # or PyTorch says 0 of what it has
+        import torch_xla
         x = torch.randn(2000, 2000, device="xla")
         torch_xla.sync(wait=True)
         held = torch.cuda.memory_allocated()
