@@ -132,17 +132,54 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
   return self;
 }
 
-// Core's copies, but to CUDA without one where that can be.
+// The arguments of _to_copy.
+struct CopyTarget {
+  std::optional<c10::ScalarType> dtype;
+  std::optional<c10::Layout> layout;
+  std::optional<c10::Device> device;
+  std::optional<bool> pin_memory;
+  bool non_blocking;
+  std::optional<c10::MemoryFormat> format;
+};
+
+at::Tensor copy_as_core_does(const at::Tensor& self, const CopyTarget& to) {
+  return at::native::_to_copy(self, to.dtype, to.layout, to.device, to.pin_memory, to.non_blocking, to.format);
+}
+
+bool keeps_strides(const at::Tensor& self, const CopyTarget& to) {
+  const bool strided = self.layout() == c10::kStrided && c10::layout_or_default(to.layout) == c10::kStrided;
+  return strided && self.is_non_overlapping_and_dense() && (!to.format || *to.format == c10::MemoryFormat::Preserve);
+}
+
+// Core's copy, but the result has the strides that it would have on any other device: core takes device xla for one without strides.
+at::Tensor copy_to_xla(const at::Tensor& self, const CopyTarget& to) {
+  if (!keeps_strides(self, to) || self.is_contiguous() || self.is_quantized()) return copy_as_core_does(self, to);
+  const auto options = self.options().dtype(to.dtype.value_or(self.scalar_type())).device(to.device.value_or(self.device())).pinned_memory(to.pin_memory);
+  at::Tensor result = at::empty_strided(self.sizes(), self.strides(), options);
+  result.copy_(self, to.non_blocking);
+  return result;
+}
+
+// Copies of device tensors; to CUDA without one where that can be.
 at::Tensor to_copy(const at::Tensor& self, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device,
                    std::optional<bool> pin_memory, bool non_blocking, std::optional<c10::MemoryFormat> format) {
-  const bool to_cuda = device && device->is_cuda() && has_torch_cuda() && (!device->has_index() || *device == cuda_device());
-  const bool as_it_is = dtype.value_or(self.scalar_type()) == self.scalar_type() && c10::layout_or_default(layout) == c10::kStrided && !has_lazy_bits(self) &&
-                        self.is_non_overlapping_and_dense() && (!format || *format == c10::MemoryFormat::Preserve || self.is_contiguous(*format));
+  const CopyTarget to{dtype, layout, device, pin_memory, non_blocking, format};
+  if (device.value_or(self.device()).type() == kDeviceType) return copy_to_xla(self, to);
+  const bool to_cuda = device->is_cuda() && has_torch_cuda() && (!device->has_index() || *device == cuda_device());
+  const bool as_it_is = dtype.value_or(self.scalar_type()) == self.scalar_type() && !has_lazy_bits(self) &&
+                        (keeps_strides(self, to) || (format && self.is_contiguous(*format) && self.is_non_overlapping_and_dense()));
   if (to_cuda && as_it_is) {
     BelowAutograd guard;
     if (at::Tensor shared = share_with_cuda(self); shared.defined()) return shared;
   }
-  return at::native::_to_copy(self, dtype, layout, device, pin_memory, non_blocking, format);
+  return copy_as_core_does(self, to);
+}
+
+// Copies of tensors of other devices, here for those to device xla.
+at::Tensor to_copy_of_others(const at::Tensor& self, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device,
+                             std::optional<bool> pin_memory, bool non_blocking, std::optional<c10::MemoryFormat> format) {
+  const CopyTarget to{dtype, layout, device, pin_memory, non_blocking, format};
+  return device && device->type() == kDeviceType ? copy_to_xla(self, to) : copy_as_core_does(self, to);
 }
 
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool non_blocking) {
@@ -182,6 +219,9 @@ void register_copies() {
   m.impl("_copy_from_and_resize", &copy_from_and_resize);
   m.impl("_local_scalar_dense", &local_scalar_dense);
   m.impl("equal", &equal);
+  for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
+    new_library(torch::Library::IMPL, "aten", key).impl("_to_copy", &to_copy_of_others);
+  }
 }
 
 }  // namespace thalweg::aten

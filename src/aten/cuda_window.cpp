@@ -24,7 +24,7 @@ void CudaWindow::open(Entry& entry) {
     auto& session = lazy::Session::get();
     lazy::Storage& storage = storage_of(*entry.device.unsafeGetStorageImpl());
     runtime::BufferPtr buffer = translated([&] { return entry.write ? session.own_version(storage) : session.materialize(storage, reason_); });
-    exposed_ |= static_cast<bool>(storage.home);
+    if (storage.home) exposed_.push_back(buffer);
     entry.address = buffer->data();
     work_.read(buffer);
     if (entry.write) work_.write(std::move(buffer));
@@ -73,7 +73,7 @@ at::Tensor CudaWindow::device(const at::Tensor& cuda_in) {
 
 void CudaWindow::end() {
   work_.end();
-  if (exposed_) translated([] { lazy::Session::get().order_exposed(lazy::Exposed::kAfter); });
+  for (const runtime::BufferPtr& buffer : exposed_) translated([&] { lazy::Session::get().order_exposed(buffer); });
 }
 
 void CudaWindow::collect(const at::Tensor& device, const at::Tensor& cuda) {

@@ -39,7 +39,7 @@ class CudaWindow {
   std::vector<Entry> entries_;
   const char* reason_;
   TorchWork work_;
-  bool exposed_ = false;  // somebody outside knows the address of one of the storages
+  std::vector<runtime::BufferPtr> exposed_;  // whose addresses somebody outside knows
 };
 
 }  // namespace thalweg::aten

@@ -162,6 +162,10 @@ void lend_borrowed(const at::Tensor& tensor, dl::Tensor* out) {
           .byte_offset = array.byte_offset};
 }
 
+void order_stream_after_us(void* handle, const at::Tensor& tensor) {
+  if (tensor.numel() != 0) order_stream_after_us(handle, home_of(tensor));
+}
+
 at::Tensor borrow_versioned(dl::ManagedTensorVersioned* managed) {
   return tensor_over(taken([&](runtime::Device& device) { return dl::import_versioned(device, dlpack_place(), managed); }));
 }

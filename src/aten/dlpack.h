@@ -26,6 +26,9 @@ runtime::dlpack::ManagedTensor* lend_legacy(const at::Tensor& tensor, LendFlags 
 // The same without ownership: `out` points into `tensor`, which must live as long.
 void lend_borrowed(const at::Tensor& tensor, runtime::dlpack::Tensor* out);
 
+// On a GPU: makes a stream of the borrower's (the driver's handle) wait for what the tensor's memory is still used for by us.
+void order_stream_after_us(void* handle, const at::Tensor& tensor);
+
 // A device tensor over an array of another library; its deleter is called exactly once, at last before an error is raised. Writes go to the same memory,
 // except for a read-only array: a write to its tensor moves that tensor to memory of its own.
 at::Tensor borrow_versioned(runtime::dlpack::ManagedTensorVersioned* managed);

@@ -48,6 +48,11 @@ bool make_ready() {
 
 void keep_memory(void*) {}
 
+// What others do with the buffer on `stream` may be a write as well as a read.
+void order_use(runtime::Stream& stream, const runtime::BufferPtr& buffer) {
+  runtime::Submission(stream).read(buffer).write(buffer).label("use by others").run([](void*) {});
+}
+
 }  // namespace
 
 bool has_torch_cuda() {
@@ -75,20 +80,13 @@ std::vector<runtime::Stream*> outside_streams() {
   return streams;
 }
 
-void order_exposed(lazy::Exposed when) {
-  runtime::Stream& ours = lazy::Session::get().device().compute_stream();
-  for (runtime::Stream* theirs : outside_streams()) {
-    if (when == lazy::Exposed::kBefore) cuda::order_after(ours, *theirs);
-    if (when == lazy::Exposed::kAfter) cuda::order_after(*theirs, ours);
-  }
+void order_exposed(const runtime::BufferPtr& buffer) {
+  for (runtime::Stream* theirs : outside_streams()) order_use(*theirs, buffer);
 }
 
-void order_stream_after_us(void* handle) {
+void order_stream_after_us(void* handle, const runtime::BufferPtr& buffer) {
   runtime::Device& device = lazy::Session::get().device();
-  translated([&] {
-    const auto theirs = cuda::wrap_stream(device, static_cast<cuda::StreamHandle>(handle), "a consumer's stream");
-    cuda::order_after(*theirs, device.compute_stream());
-  });
+  translated([&] { order_use(*cuda::wrap_stream(device, static_cast<cuda::StreamHandle>(handle), "a consumer's stream"), buffer); });
 }
 
 runtime::Stream& shared_compute_stream() {

@@ -22,9 +22,9 @@ runtime::Stream& shared_compute_stream();
 // Where others may have queued work on exposed memory: the default stream, and PyTorch's current one. On any GPU, also without PyTorch's CUDA.
 std::vector<runtime::Stream*> outside_streams();
 // See lazy::Session::set_exposed_order.
-void order_exposed(lazy::Exposed when);
-// Makes the stream of somebody else (the driver's handle) wait for all that is queued on our compute stream now.
-void order_stream_after_us(void* handle);
+void order_exposed(const runtime::BufferPtr& buffer);
+// The same for one stream of somebody else, by the driver's handle.
+void order_stream_after_us(void* handle, const runtime::BufferPtr& buffer);
 // All streams that PyTorch has been seen to use; what is queued on them now counts as a use of `buffer`. Never throws.
 void add_torch_uses(runtime::Buffer& buffer) noexcept;
 

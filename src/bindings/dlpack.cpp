@@ -118,7 +118,7 @@ py::object to_dlpack(const at::Tensor& tensor, const py::object& stream, const p
   py::object capsule = versioned ? capsule_of(aten::lend_versioned(source, flags)) : capsule_of(aten::lend_legacy(source, flags));
   if (consumer != -1) {
     py::gil_scoped_release without;
-    aten::order_stream_after_us(reinterpret_cast<void*>(consumer));
+    aten::order_stream_after_us(reinterpret_cast<void*>(consumer), source);
   }
   return capsule;
 }
@@ -159,6 +159,17 @@ py::object ask_for_capsule(const py::object& source, const py::object& copy) {
   return py::reinterpret_steal<py::object>(capsule);
 }
 
+// A GPU takes no array of the host: asked for one with our stream, its producer would complain about that instead.
+void check_place(const py::object& source) {
+  if (is_on_cpu() || !py::hasattr(source, "__dlpack_device__")) return;
+  const auto [type, index] = py::cast<std::pair<int, int>>(source.attr("__dlpack_device__")());
+  const dl::DeviceId ours = aten::dlpack_place();
+  if (type == dl::kCpu || (type == ours.type && index != ours.index)) {
+    C10_THROW_ERROR(BufferError, c10::str("The memory lies on DLPack device (", type, ", ", index, "), but device xla is GPU ", ours.index,
+                                          " here; make a tensor of it and copy that with .to('xla')"));
+  }
+}
+
 at::Tensor from_tensor(const at::Tensor& tensor) {
   if (aten::has_device_memory(tensor)) {
     aten::require_lendable(tensor);
@@ -193,6 +204,7 @@ at::Tensor from_dlpack(const py::object& source, const py::object& copy) {
     tensor = aten::borrow_versioned(managed);
   } else {
     static PyObject* const name = PyUnicode_InternFromString("__dlpack__");
+    check_place(source);
     TORCH_CHECK_TYPE(_PyType_Lookup(Py_TYPE(source.ptr()), name) != nullptr, "from_dlpack takes an array with __dlpack__ or a DLPack capsule; got ",
                      Py_TYPE(source.ptr())->tp_name);
     tensor = from_capsule(ask_for_capsule(source, copy).ptr());

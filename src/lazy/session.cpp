@@ -120,9 +120,9 @@ void Session::State::set_ready(Storage& storage, ValuePtr value) {
   storage.committed.reset();
   storage.current = std::move(value);
   if (!storage.home) return;
-  order_exposed(Exposed::kBefore);
+  order_exposed(storage.home);
   write_home(storage);
-  if (is_ordered_outside()) return order_exposed(Exposed::kAfter);
+  if (is_ordered_outside()) return order_exposed(storage.home);
   storage.home->wait_written();  // whoever knows the address may look at once
 }
 
@@ -199,6 +199,13 @@ size_t named_scalars(std::span<const uint64_t> words) {
 
 }  // namespace
 
+void Session::State::order_exposed(const Record& record) {
+  for (const TensorArg& tensor : record.tensors)
+    if (tensor.storage) order_exposed(tensor.storage->home);
+  for (const ResultArg& result : record.results)
+    if (result.storage) order_exposed(result.storage->home);
+}
+
 void Session::record(const Record& record) {
   std::lock_guard guard(state_->lock);
   Trace& trace = state_->join(record);
@@ -243,10 +250,10 @@ void Session::record(const Record& record) {
     state_->flush(trace, "budget", {});
   } else if (exposed) {
     // Its address is known outside: whoever writes there next must not change what this operation reads or be overtaken by what it writes.
-    state_->order_exposed(Exposed::kBefore);
+    state_->order_exposed(record);
     state_->flush(trace, "exposed memory", {});
     if (!state_->is_ordered_outside()) return state_->settle(0);
-    state_->order_exposed(Exposed::kAfter);
+    state_->order_exposed(record);
     state_->settle_fallible();
   } else if (state_->eager) {
     state_->flush(trace, "eager mode", {});
@@ -274,7 +281,7 @@ void Session::upload_pinned(Storage& storage, std::shared_ptr<char> source, cons
 runtime::BufferPtr Session::materialize(Storage& storage, const char* reason) {
   std::string line = state_->line_source && storage.trace ? state_->line_source() : std::string();
   std::lock_guard guard(state_->lock);
-  if (storage.home) state_->order_exposed(Exposed::kBefore);
+  state_->order_exposed(storage.home);
   if (storage.trace) state_->flush(*storage.trace->root(), reason, line);
   const View layout = as_bytes(storage);
   ValuePtr& value = state_->current(storage, layout);
@@ -315,7 +322,7 @@ void* Session::expose(Storage& storage) {
   if (!state_->is_ordered_outside()) buffer->wait_unused();
   state_->current(storage, as_bytes(storage))->exclusive = false;
   storage.home = buffer;
-  state_->order_exposed(Exposed::kAfter);
+  state_->order_exposed(buffer);
   return buffer->data();
 }
 
@@ -353,7 +360,7 @@ void Session::share(Storage& to, Storage& from) {
     is_host_memory() ? written(from, "copy of exposed memory") : materialize(from, "copy of exposed memory");
     std::lock_guard guard(state_->lock);
     state_->set_ready(to, state_->copy_of(*state_->current(from, as_bytes(from))));
-    state_->order_exposed(Exposed::kAfter);
+    state_->order_exposed(from.home);
     return;
   }
   std::lock_guard guard(state_->lock);
@@ -431,14 +438,14 @@ void Session::set_device_hook(std::function<void(runtime::Device&)> hook) {
   state_->device_hook = std::move(hook);
 }
 
-void Session::set_exposed_order(std::function<void(Exposed)> order) {
+void Session::set_exposed_order(std::function<void(const runtime::BufferPtr&)> order) {
   std::lock_guard guard(state_->lock);
   state_->exposed_order = std::move(order);
 }
 
-void Session::order_exposed(Exposed when) {
+void Session::order_exposed(const runtime::BufferPtr& buffer) {
   std::lock_guard guard(state_->lock);
-  state_->order_exposed(when);
+  state_->order_exposed(buffer);
 }
 
 void Session::set_numerics_source(std::function<Numerics()> source) {

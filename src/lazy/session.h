@@ -37,9 +37,6 @@ struct Record {
   uint32_t line = 0;
 };
 
-// On GPUs, where others may use exposed memory on streams of their own: before we touch it, and after.
-enum class Exposed { kBefore, kAfter };
-
 // One flush, for explain().
 struct FlushRecord {
   std::string reason;    // why it flushed: "sync", "value read", "budget", …
@@ -122,9 +119,10 @@ class Session {
   void set_budget(int64_t ops);  // operations since the last sync after which a flush is made
   // Called once the device has been made, under the session's lock.
   void set_device_hook(std::function<void(runtime::Device&)> hook);
-  // On GPUs: what orders our compute stream and the streams of others that may use exposed memory (Exposed). Without one the host waits.
-  void set_exposed_order(std::function<void(Exposed)> order);
-  void order_exposed(Exposed when);
+  // On GPUs: puts what others may do with exposed memory, on streams of their own, into the order of the buffer's uses. Called before we use it, which then
+  // waits for what they have queued, and after, so that what they queue next waits for us. Without one the host waits.
+  void set_exposed_order(std::function<void(const runtime::BufferPtr&)> order);
+  void order_exposed(const runtime::BufferPtr& buffer);
   // Asked at each flush, under the session's lock; must be cheap.
   void set_numerics_source(std::function<Numerics()> source);
   void set_nan_guard(bool on);  // every floating result of a flush is checked; throws NotFinite naming op and line

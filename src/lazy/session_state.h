@@ -55,7 +55,7 @@ struct Session::State {
   std::function<std::string()> line_source;
   std::function<Numerics()> numerics_source;
   std::function<void(runtime::Device&)> device_hook;
-  std::function<void(Exposed)> exposed_order;
+  std::function<void(const runtime::BufferPtr&)> exposed_order;
 
   runtime::Device& use_device();
   // The trace that an operation joins: the calling thread's own, or in backward that of its pending inputs; traces that meet are merged.
@@ -84,9 +84,11 @@ struct Session::State {
 
   // Whether others may use the storage's memory in the order of streams, without the host waiting for us.
   bool is_ordered_outside() { return exposed_order && !lazy::is_host_memory(use_device()); }
-  void order_exposed(Exposed when) {
-    if (is_ordered_outside()) exposed_order(when);
+  void order_exposed(const runtime::BufferPtr& buffer) {
+    if (buffer && is_ordered_outside()) exposed_order(buffer);
   }
+  // The same for all that an operation names.
+  void order_exposed(const Record& record);
   // On a GPU: waits where a launch may still turn out to have failed on its data.
   void settle_fallible();
   // Waits until at most `keep` launches are unfinished; throws the first failure after going back to the state before it.

@@ -13,13 +13,15 @@ import torch_xla.debug.profiler as xp
 import torch_xla.runtime as xr
 import torch_xla.utils.utils as xu
 from programs import assert_same, watch
+from thalweg import _C
 
 
 def test_devices(xla) -> None:
     assert torch_xla.device() == xm.xla_device() == xr.xla_device() == torch.device("xla", 0)
     assert torch_xla.devices() == [torch.device("xla:0")] and torch_xla.device_count() == 1
-    assert torch_xla.real_devices() == ["CPU:0"] and xm.xla_real_devices(["xla:0"]) == ["CPU:0"]
-    assert xm.xla_device_hw(xla) == "CPU" == xr.device_type()
+    kind = _C.device_kind()
+    assert torch_xla.real_devices() == [f"{kind}:0"] and xm.xla_real_devices(["xla:0"]) == [f"{kind}:0"]
+    assert xm.xla_device_hw(xla) == kind == xr.device_type()
     assert xm.get_xla_supported_devices() == ["xla:0"] and xm.get_xla_supported_devices("TPU") is None
     assert xm.is_xla_tensor(torch.ones(1, device=xla)) and not xm.is_xla_tensor(torch.ones(1))
     assert xm.parse_xla_device("CPU:0") == ("CPU", 0) and xm.parse_xla_device("xla:0") is None

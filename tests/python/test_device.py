@@ -10,6 +10,7 @@ import torch
 import torch_xla
 import torchvision
 from programs import assert_same, watch
+from thalweg import _C
 
 
 def both(function, *tensors: torch.Tensor, **tolerance: float) -> None:
@@ -364,7 +365,7 @@ def test_device_module(xla) -> None:
         torch.xla.synchronize()
     with pytest.raises(ValueError, match="one XLA device"):
         torch.xla.set_device(3)
-    assert torch.xla.memory_allocated() >= 0 and torch.xla.get_device_name() == "CPU"
+    assert torch.xla.memory_allocated() >= 0 and torch.xla.get_device_name() == _C.device_kind()
 
 
 def test_second_device_is_refused(xla) -> None:
@@ -400,3 +401,14 @@ def test_zero_tensor_of_forward_mode_has_memory() -> None:
     point = torch.tensor([1.0, -2.0, 3.0])
     got = torch.func.hessian(lambda v: (v**3).sum())(point.to("xla"))
     assert torch.equal(got.cpu(), torch.diag(6 * point))
+
+
+def test_copies_keep_strides(xla) -> None:
+    for host in (torch.randn(3, 4, 5).permute(2, 0, 1), torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last), torch.randn(4, 6).t()):
+        tensor = host.to(xla)
+        assert tensor.stride() == host.stride() and torch.equal(tensor.cpu(), host) and tensor.cpu().stride() == host.stride()
+        rounded = tensor.to(torch.bfloat16)
+        assert rounded.stride() == host.stride() and torch.equal(rounded.cpu(), host.to(torch.bfloat16))
+        assert host.to(xla, memory_format=torch.contiguous_format).is_contiguous()
+    spread = torch.randn(6, 6)[::2, ::2]
+    assert spread.to(xla).is_contiguous() and torch.equal(spread.to(xla).cpu(), spread)

@@ -14,7 +14,11 @@ import numpy
 import pytest
 import torch
 import torch_xla
+from thalweg import _C
 from torch_xla.utils import dlpack
+
+if _C.device_kind() != "CPU":
+    pytest.skip("device xla computes on a GPU: see tests/python/gpu", allow_module_level=True)
 
 DTYPES = [
     *(torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128, torch.bool),

@@ -6,7 +6,7 @@ import io
 import pytest
 import torch
 from programs import assert_same
-from thalweg import patches
+from thalweg import _C, patches
 
 
 @pytest.mark.parametrize("name", [patch.name for patch in patches.PATCHES])
@@ -74,6 +74,7 @@ def test_clip_grad_norm_foreach(xla) -> None:
         assert_same(mine.grad, theirs.grad)
 
 
+@pytest.mark.skipif(_C.device_kind() != "CPU", reason="the address is a GPU's: see tests/python/gpu")
 def test_data_ptr_is_the_value_and_stays(xla) -> None:
     import ctypes
 

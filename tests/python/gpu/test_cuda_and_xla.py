@@ -195,7 +195,7 @@ def test_dlpack_lifetime(xla) -> None:
 
 def test_gradients_flow_across(xla) -> None:
     start = torch.randn(4, 4)
-    weights = {device: start.to(device).requires_grad_() for device in ("cpu", "cuda", xla)}
+    weights = {device: start.clone().to(device).requires_grad_() for device in ("cpu", "cuda", xla)}
     loss = {}
     for device, weight in weights.items():
         inner = (weight * 2).to(xla if device == "cuda" else "cuda" if device != "cpu" else "cpu").tanh()
@@ -385,6 +385,8 @@ def test_out_of_memory_keeps_the_state(xla) -> None:
     weight = torch.randn(1000, device=xla)
     expected = weight.cpu()
     with pytest.raises(torch.OutOfMemoryError):
-        (torch.empty(free // 2, device=xla).add(1.0) + weight[0]).sum().item()
+        large = torch.empty(free // 2, device=xla) + weight[0]
+        torch_xla.sync(wait=True)
+        del large
     assert torch.equal(weight.cpu(), expected) and torch.equal((weight + 1).cpu(), expected + 1)
     assert torch.randn(1000, device=CUDA).isfinite().all().item()
