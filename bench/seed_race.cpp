@@ -265,7 +265,11 @@ Outcome nccl_race(int runs, bool blind) {
 int run(const std::string& which, int runs, const std::string& only) {
   Outcome (*race)(int, bool) = which == "copy" ? copy_race : which == "export" ? export_race : which == "nccl" ? nccl_race : nullptr;
   THALWEG_CHECK(race != nullptr, Invalid, "no such race: ", which, "; there are copy, nccl and export");
-  if (which == "nccl") std::printf("NCCL %d on %d GPU(s)\n", libs::cuda::nccl_version(), std::min(2, device_count()));
+  if (which == "nccl" && device_count() < 2) {
+    std::printf("NCCL %d on ONE GPU: a group of one, so its all-reduce meets nobody; the race between two GPUs is not run here\n", libs::cuda::nccl_version());
+  } else if (which == "nccl") {
+    std::printf("NCCL %d on two GPUs\n", libs::cuda::nccl_version());
+  }
   int ours = 0;
   for (bool blind : {true, false}) {
     if (only == (blind ? "ours" : "blind")) continue;
@@ -273,8 +277,9 @@ int run(const std::string& which, int runs, const std::string& only) {
     auto start = std::chrono::steady_clock::now();
     Outcome outcome = race(count, blind);
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    std::printf("%s, %s: %d of %d runs corrupt (%.1f s, %llu hidden waits)\n", which.c_str(), blind ? "a pool that knows no streams" : "Thalweg's allocator",
-                outcome.corrupt, count, seconds, static_cast<unsigned long long>(outcome.hidden_waits));
+    std::printf("%s%s, %s: %d of %d runs corrupt (%.1f s, %llu hidden waits)\n", which.c_str(), which == "nccl" && device_count() < 2 ? " on one GPU" : "",
+                blind ? "a pool that knows no streams" : "Thalweg's allocator", outcome.corrupt, count, seconds,
+                static_cast<unsigned long long>(outcome.hidden_waits));
     std::fflush(stdout);
     if (!blind) ours = outcome.corrupt;
   }
