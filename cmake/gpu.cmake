@@ -52,6 +52,14 @@ if(THALWEG_TESTS)
   gtest_discover_tests(compiler_cuda_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endif()
 
+# Whole programs put together for a pretended GPU, their kernels run by the emulator.
+if(THALWEG_TESTS AND TARGET thalweg_clang)
+  add_executable(compiler_emulated_test tests/compiler/cuda/emulated/assembly_test.cpp tests/runtime/cuda_failures/pretended_driver.cpp)
+  target_include_directories(compiler_emulated_test PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(compiler_emulated_test PRIVATE compiler GTest::gtest_main)
+  gtest_discover_tests(compiler_emulated_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endif()
+
 add_executable(cudnn_bench EXCLUDE_FROM_ALL bench/cudnn_bench.cpp)
 target_include_directories(cudnn_bench PRIVATE ${CMAKE_SOURCE_DIR})
 target_link_libraries(cudnn_bench PRIVATE libs_cuda)

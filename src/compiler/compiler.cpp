@@ -14,7 +14,7 @@ namespace thalweg::compiler {
 
 std::shared_ptr<const exec::Executable> compile(std::unique_ptr<ir::Function> function, const Options& options, const ir::Module* module) {
   const auto start = std::chrono::steady_clock::now();
-  if (cudnn_target(options)) take_attention(*function);
+  if (may_use_cudnn(options)) take_attention(*function);
   passes::simplify(*function, module);
   auto timed = [&](auto program) {
     program.info.compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

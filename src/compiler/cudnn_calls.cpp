@@ -406,10 +406,23 @@ std::vector<Value*> Drafter::visit(ir::Builder& b, ir::Op& op) {
 
 }  // namespace
 
+namespace {
+
+template <class Is>
+bool any_op(const ir::Function& function, Is is) {
+  return std::any_of(function.body.ops.begin(), function.body.ops.end(), [&](const auto& op) { return is(*op); });
+}
+
+bool is_convolution(const ir::Op& op) { return op.code == OpCode::Convolution || is_call(op, "thalweg.convolution"); }
+bool is_attention(const ir::Op& op) { return is_call(op, "thalweg.attention") || is_call(op, "thalweg.attention_grad"); }
+
+}  // namespace
+
+bool has_cudnn_work(const ir::Function& function) { return any_op(function, is_convolution) || any_op(function, is_attention); }
+
 CudnnDrafts draft_cudnn_calls(ir::Function& function, const CudnnTarget& target) {
-  auto any = [&](auto is) { return std::any_of(function.body.ops.begin(), function.body.ops.end(), [&](const auto& op) { return is(*op); }); };
-  const bool convolutions = any([](const ir::Op& op) { return op.code == OpCode::Convolution || is_call(op, "thalweg.convolution"); });
-  if (!convolutions && !any([](const ir::Op& op) { return is_call(op, "thalweg.attention") || is_call(op, "thalweg.attention_grad"); })) return {};
+  const bool convolutions = any_op(function, is_convolution);
+  if (!has_cudnn_work(function)) return {};
   Drafter drafter(target, convolutions);
   rewrite(function, [&](ir::Builder& b, ir::Op& op) { return drafter.visit(b, op); });
   passes::decompose(function);
@@ -429,11 +442,11 @@ CudnnCalls plan_cudnn_calls(const CudnnDrafts& drafts) {
   return calls;
 }
 
-std::optional<CudnnTarget> cudnn_target(const Options& options) {
-  if (!options.device || !runtime::cuda::is_cuda(*options.device) || !libs::cuda::has_cudnn()) return {};
-  if (runtime::cuda::properties(*options.device).major < 8) return {};
-  return CudnnTarget{cudnn::Gpu(*options.device), options.deterministic, options.tf32};
+bool may_use_cudnn(const Options& options) {
+  return options.device && runtime::cuda::is_cuda(*options.device) && libs::cuda::has_cudnn() && runtime::cuda::properties(*options.device).major >= 8;
 }
+
+CudnnTarget cudnn_target(const Options& options) { return {cudnn::Gpu(*options.device), options.deterministic, options.tf32}; }
 
 void note_host_call(const ir::Op& op) {
   std::string why;

@@ -47,8 +47,12 @@ CudnnDrafts draft_cudnn_calls(ir::Function& function, const CudnnTarget& target)
 // The plans, once nothing that the calls read will be replaced any more. Throws Error(Unsupported) with the call when there is none after all.
 CudnnCalls plan_cudnn_calls(const CudnnDrafts& drafts);
 
-// The target for programs of `options`: nothing on CPUs, without cuDNN, and for GPUs before compute capability 8.0.
-std::optional<CudnnTarget> cudnn_target(const Options& options);
+// Whether programs of `options` may call cuDNN: not on CPUs, without cuDNN, and on GPUs before compute capability 8.0. Starts nothing.
+bool may_use_cudnn(const Options& options);
+// Whether a simplified function holds anything that cuDNN might compute.
+bool has_cudnn_work(const ir::Function& function);
+// What calls of programs of `options` are planned for; starts cuDNN, and throws Error(Vendor) when it does not start.
+CudnnTarget cudnn_target(const Options& options);
 
 // For a call of a GPU's program that the host computes: where that is for want of a cuDNN, says so once a process on the standard error output. Any thread.
 void note_host_call(const ir::Op& op);

@@ -6,10 +6,16 @@
 #include "passes/convolutions.h"
 
 namespace thalweg::compiler {
+namespace {
+
+// A multiprocessor has time for about this many operations on an element while memory delivers the next one.
+constexpr int kGpuDuplicateCost = 48;
+
+}  // namespace
 
 Division divide(ir::Function& function, const Options& options, const ir::Module* module, exec::ExecutableInfo& info) {
   CudnnDrafts drafts;
-  if (const std::optional<CudnnTarget> target = cudnn_target(options)) drafts = draft_cudnn_calls(function, *target);
+  if (may_use_cudnn(options) && has_cudnn_work(function)) drafts = draft_cudnn_calls(function, cudnn_target(options));
   passes::unfold_convolutions(function);
   settle_layouts(function);
   Division division;
@@ -20,6 +26,7 @@ Division divide(ir::Function& function, const Options& options, const ir::Module
   codegen::FusionOptions fusion_options;
   fusion_options.heavy = [&](const ir::Op& op) { return heavy_operands(op, division.context); };
   fusion_options.urgent = is_check;
+  if (on_gpu(options)) fusion_options.duplicate_cost = kGpuDuplicateCost;
   division.fusion = codegen::fuse(function, fusion_options);
   return division;
 }

@@ -166,8 +166,15 @@ class Copies {
  public:
   explicit Copies(std::unordered_set<const ir::Value*>& forced) : forced_(forced) {}
 
-  // `operand` in a buffer of its own with each role's dims together, its last dim still last; `roles` then name the copy's dims.
+  // `operand` in a buffer of its own with each role's dims together, the last dim of the memory that it lies in still last, so that the copy moves whole rows;
+  // `roles` then name the copy's dims.
   ir::Value* contiguous(ir::Builder& builder, ir::Value* operand, Roles& roles) {
+    while (operand->def && operand->def->code == OpCode::Transpose && !forced_.count(operand)) {
+      const ir::Dims& permutation = operand->def->attrs.ints("permutation");
+      for (ir::Dims* list : {&roles.batch, &roles.contract, &roles.free})
+        for (int64_t& d : *list) d = permutation[static_cast<size_t>(d)];
+      operand = operand->def->operand(0);
+    }
     const int64_t last = operand->type.rank() - 1;
     const bool free_last = std::find(roles.free.begin(), roles.free.end(), last) != roles.free.end();
     ir::Dims permutation;
