@@ -2,7 +2,9 @@
 #include "compiler/assembly.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <set>
 
 #include "codegen/cuda/nest.h"
@@ -288,6 +290,10 @@ std::vector<exec::Ref> Assembly::refs(const std::vector<StepArg>& args) const {
   std::vector<exec::Ref> out;
   for (const StepArg& arg : args) out.push_back(places.at(arg.buffer));
   return out;
+}
+
+void dump_kernel(const std::string& file, const std::string& text) {
+  if (const char* folder = std::getenv("THALWEG_DUMP_KERNELS")) std::ofstream(std::string(folder) + "/" + file) << text;
 }
 
 Assembly assemble(ir::Function& function, const Options& options, const ir::Module* module) { return Assembler(function, options, module).run(); }

@@ -25,4 +25,7 @@ struct Assembly {
 // Divides the function (which is changed) into steps, and gives each buffer a place.
 Assembly assemble(ir::Function& function, const Options& options, const ir::Module* module);
 
+// For looking at: with THALWEG_DUMP_KERNELS=FOLDER a kernel's text goes to a file there.
+void dump_kernel(const std::string& file, const std::string& text);
+
 }  // namespace thalweg::compiler

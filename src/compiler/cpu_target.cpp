@@ -1,22 +1,9 @@
 // Steps to a program for the host's processor.
-#include <cstdlib>
-#include <fstream>
-
 #include "codegen/cpu/jit.h"
 #include "compiler/assembly.h"
 #include "compiler/heavy.h"
 
 namespace thalweg::compiler {
-namespace {
-
-// For looking at: with THALWEG_DUMP_KERNELS=FOLDER every kernel's text goes to a file there.
-void dump(const std::vector<codegen::cpu::KernelSource>& sources) {
-  const char* folder = std::getenv("THALWEG_DUMP_KERNELS");
-  if (!folder) return;
-  for (const auto& source : sources) std::ofstream(std::string(folder) + "/" + source.name + ".cpp") << source.text;
-}
-
-}  // namespace
 
 exec::Program compile_program(std::unique_ptr<ir::Function> function, const Options& options, const ir::Module* module) {
   Assembly assembly = assemble(*function, options, module);
@@ -46,7 +33,7 @@ exec::Program compile_program(std::unique_ptr<ir::Function> function, const Opti
       if (step.opaque) ++program.info.opaque_calls, program.info.opaque_names.push_back(step.name);
     }
   }
-  dump(sources);
+  for (const codegen::cpu::KernelSource& source : sources) dump_kernel(source.name + ".cpp", source.text);
   std::vector<codegen::cpu::KernelFn> functions = codegen::cpu::compile(sources);
   for (size_t i = 0; i < functions.size(); ++i) std::get<exec::KernelCommand>(program.commands[commands[i]]).fn = functions[i];
   return program;

@@ -52,6 +52,7 @@ exec::CudaProgram compile_cuda_program(std::unique_ptr<ir::Function> function, c
     program.commands.push_back(std::move(command));
     ++program.info.kernels;
   }
+  for (const codegen::cuda::KernelSource& source : sources) dump_kernel(source.name + ".cu", source.text);
   const std::vector<runtime::cuda::Kernel> kernels = load_kernels(device, sources);
   for (size_t i = 0; i < kernels.size(); ++i) std::get<exec::CudaKernelCommand>(program.commands[commands[i]]).kernel = kernels[i];
   exec::upload_constants(program, device.compute_stream());
