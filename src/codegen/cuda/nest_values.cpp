@@ -50,6 +50,7 @@ void NestWriter::find_uses() {
       }
     }
   }
+  halves_ = is_16_bit();
 }
 
 size_t NestWriter::arg(const ir::Value* value, NestArg::Role role, int64_t bytes) {
@@ -152,9 +153,39 @@ std::optional<Scalar> NestWriter::member_leaf(const Member& m, const Index& at) 
   return load(m.value, at, arg(m.value, NestArg::Role::Write, m.value->type.bytes()));
 }
 
+// True when the large floats that the nest reads and writes, some at least, are all of 16 bits: what is between them needs little more.
+bool NestWriter::is_16_bit() const {
+  bool some = false, all = true;
+  auto look = [&](const ir::Value* value) {
+    if (value->type.size() != nest_.space.size() || !ir::is_float(value->type.dtype)) return;
+    (ir::byte_size(value->type.dtype) == 2 ? some : all) = ir::byte_size(value->type.dtype) == 2;
+  };
+  std::for_each(nest_.stored.begin(), nest_.stored.end(), look);
+  for (const auto& [value, stages] : stages_of_) look(value);
+  return some && all;
+}
+
+// 1 + erf(x), the gate of GELU, by the shorter of its formulas where results have 16 bits.
+std::optional<Scalar> NestWriter::short_form(const ir::Value* value, const Index& at) {
+  if (!halves_ || !value->def || value->def->code != ir::OpCode::Add || value->type.dtype != ir::DType::F32) return {};
+  for (size_t side : {size_t{0}, size_t{1}}) {
+    const ir::Value *function = canonical(value->def->operand(side)), *one = canonical(value->def->operand(1 - side));
+    if (!function->def || function->def->code != ir::OpCode::Erf || members_.find(function) || is_buffer_(function)) continue;
+    if (!one->def || one->def->code != ir::OpCode::Constant) continue;
+    const ir::Literal& literal = *one->def->attrs.literal("value");
+    if (!literal.splat || ir::to_double(literal, 0) != 1) continue;
+    const Scalar x = emitter_->pull(function->def->operand(0), at);
+    return emitter_->define("float", "s_one_plus_erf(" + x.text + ")", x.depth);
+  }
+  return {};
+}
+
 std::optional<Scalar> NestWriter::leaf(const ir::Value* value, const Index& at) {
-  if (const Member* m = members_.find(value)) return member_leaf(*m, at);
-  if (!is_buffer_(value)) return {};
+  if (const Member* m = members_.find(value)) {
+    std::optional<Scalar> known = member_leaf(*m, at);
+    return known ? known : short_form(value, at);
+  }
+  if (!is_buffer_(value)) return short_form(value, at);
   const size_t a = arg(value, NestArg::Role::Read, value->type.bytes());
   if (at != full_) code_.args[a].same_index = false;
   return load(value, at, a);

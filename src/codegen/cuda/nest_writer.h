@@ -70,6 +70,8 @@ class NestWriter {
   // nest_values.cpp: loads, members, stores.
   std::optional<Scalar> leaf(const ir::Value* value, const Index& at);
   std::optional<Scalar> member_leaf(const Member& m, const Index& at);
+  std::optional<Scalar> short_form(const ir::Value* value, const Index& at);
+  bool is_16_bit() const;
   Scalar load(const ir::Value* value, const Index& at, size_t a);
   bool moves_as_vector(const Index& at) const;
   Index chunk_index(const Index& at) const;
@@ -111,6 +113,7 @@ class NestWriter {
   std::optional<Emitter> emitter_;
   Index full_, row_;
   int stage_ = 0, innermost_ = 3, across_ = -1;
+  bool halves_ = false;                                                          // all large values read and written are 16-bit floats
   int64_t patch_ = 1;                                                            // neighbours along Attempt::across that a warp takes
   std::unordered_map<const ir::Value*, std::set<int>> stages_of_;                // that read a buffer at the element being computed
   std::unordered_map<const ir::Value*, std::string> scalars_, locals_, inputs_;  // finished row reductions; what lanes keep of members and of buffers

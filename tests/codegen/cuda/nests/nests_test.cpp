@@ -396,6 +396,37 @@ TEST_F(CudaNests, ExponentialAndErrorFunctionAreAccurate) {
   EXPECT_LE(most[1], 2.5);
 }
 
+// GELU of every bf16 from -8 to 8 against the exactly rounded value: a short formula takes the place of erf there.
+TEST_F(CudaNests, GeluOf16BitsIsAccurate) {
+  std::vector<uint16_t> values;
+  for (uint32_t bits = 0; bits < 0x10000; ++bits)
+    if (std::abs(std::bit_cast<float>(bits << 16)) <= 8) values.push_back(static_cast<uint16_t>(bits));
+  while (values.size() % 16 != 0) values.push_back(0);
+  const auto n = static_cast<int64_t>(values.size());
+  const Graph g = bench::in_bf16(bench::gelu(n / 16, 16));
+  ir::Literal input(ir::tensor(DType::BF16, {n / 16, 16})), bias(ir::tensor(DType::F32, {16}));
+  std::memcpy(input.data.data(), values.data(), input.data.size());
+  Kernels kernels(132);
+  const auto results = KernelProgram(kernels, *g.function).run({input, bias});
+  int64_t off_by_one = 0, further = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double x = number(input, i), exact = 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+    std::byte rounded[2];
+    ir::store_double(DType::BF16, rounded, exact);
+    int16_t want, got = (*results)[0].get<int16_t>(i);
+    std::memcpy(&want, rounded, 2);
+    if (ir::load_double(DType::BF16, rounded) == number((*results)[0], i)) continue;  // zeros of either sign too
+    // Where erf is close to -1, 1 + erf in f32 is far less exact than this.
+    const bool near = std::abs(want - got) == 1 || (x < -3.5 && std::abs(number((*results)[0], i) - exact) <= 0.015 * std::abs(exact));
+    off_by_one += want != got && near ? 1 : 0;
+    further += want != got && !near ? 1 : 0;
+  }
+  std::printf("%lld values: %lld one off, or up to 1.5 %% below -3.5; %lld further\n", static_cast<long long>(n), static_cast<long long>(off_by_one),
+              static_cast<long long>(further));
+  EXPECT_LE(off_by_one, n / 300);
+  EXPECT_EQ(further, 0);
+}
+
 TEST_F(CudaNests, RandomPrograms) {
   const int programs = 40;
   for (int i = 0; i < programs; ++i) {
