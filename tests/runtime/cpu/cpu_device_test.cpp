@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "tests/runtime/conformance.h"
+#include "tests/runtime/cpu/guest.h"
 
 // The thread sanitizer kills forked children that start threads, unless told otherwise.
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() { return "die_after_fork=0"; }
@@ -18,7 +19,8 @@ namespace {
 using conformance::Conformance;
 using conformance::Kind;
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Conformance, testing::Values(Kind{"cpu", [] { return make_device(1); }, true}), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cpu, Conformance, testing::Values(Kind{"cpu", [] { return make_device(1); }, true}, Kind{"guest", make_guest, true}),
+                         [](const auto& info) { return info.param.name; });
 
 // Runs `body` in a forked child and returns its exit status, 255 when it does not end within ten seconds.
 int in_child(const std::function<int()>& body) {
