@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
 namespace thalweg::runtime::cuda {
 namespace {
@@ -143,6 +144,8 @@ void fill_in(Driver& table) {
 }  // namespace
 
 void pretend_driver() {
+  static bool done = false;
+  if (std::exchange(done, true)) return;
   Driver table{};
 #define THALWEG_DRIVER(name, symbol, since, ...) table.name = [](__VA_ARGS__) -> Result { return step(symbol); };
 #include "runtime/cuda/driver.def"

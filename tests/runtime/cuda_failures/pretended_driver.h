@@ -5,7 +5,7 @@
 
 namespace thalweg::runtime::cuda {
 
-// Puts it in place of the machine's driver. Once, before anything else.
+// Puts it in place of the machine's driver, before anything else; further calls do nothing.
 void pretend_driver();
 
 // Makes the `call`-th call from now on (1: the next) fail with `result`; 0: none. Calls that cannot fail in the real driver are not counted.
